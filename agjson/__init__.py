@@ -1,0 +1,110 @@
+"""agjson: one typed stream out of any agent, one typed input back (AgJSON v1).
+
+The types and the wire are here at once; the fold, the checker, the schemas and the parts that agents are made of load
+at their first use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from agjson import types as _types
+from agjson.errors import (
+    AgJSONError,
+    DecodeError,
+    EncodeError,
+    MissingExtraError,
+    ReplayError,
+    UnknownTypeError,
+    ValidationError,
+)
+from agjson.types import *  # noqa: F403  # every wire type is public, and `agjson.types.__all__` is the one list of them
+from agjson.wire import (
+    decode_answer,
+    decode_ask,
+    decode_block,
+    decode_event,
+    decode_input,
+    decode_message,
+    decode_result,
+    encode,
+    extra_fields,
+    from_dict,
+    ingest_event,
+    match_answer,
+    to_dict,
+)
+
+if TYPE_CHECKING:
+    from agjson.checker import Checker, Violation, check
+    from agjson.emitter import Emitter
+    from agjson.fold import Reducer, Reduction, reduce, snapshot
+    from agjson.normalizer import HostEnd, HostError, Normalizer
+    from agjson.schema import json_schema
+
+__version__ = "0.1.0"
+
+_LAZY = {
+    "Checker": "agjson.checker",
+    "Emitter": "agjson.emitter",
+    "HostEnd": "agjson.normalizer",
+    "HostError": "agjson.normalizer",
+    "Normalizer": "agjson.normalizer",
+    "Reducer": "agjson.fold",
+    "Reduction": "agjson.fold",
+    "Violation": "agjson.checker",
+    "check": "agjson.checker",
+    "json_schema": "agjson.schema",
+    "reduce": "agjson.fold",
+    "snapshot": "agjson.fold",
+}
+
+__all__ = [
+    "AgJSONError",
+    "Checker",
+    "DecodeError",
+    "Emitter",
+    "EncodeError",
+    "HostEnd",
+    "HostError",
+    "MissingExtraError",
+    "Normalizer",
+    "Reducer",
+    "Reduction",
+    "ReplayError",
+    "UnknownTypeError",
+    "ValidationError",
+    "Violation",
+    "check",
+    "decode_answer",
+    "decode_ask",
+    "decode_block",
+    "decode_event",
+    "decode_input",
+    "decode_message",
+    "decode_result",
+    "encode",
+    "extra_fields",
+    "from_dict",
+    "ingest_event",
+    "json_schema",
+    "match_answer",
+    "reduce",
+    "snapshot",
+    "to_dict",
+]
+__all__ += _types.__all__
+
+
+def __getattr__(name: str) -> Any:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'agjson' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
