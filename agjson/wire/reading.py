@@ -1,0 +1,283 @@
+"""Reading the wire: strict for producers (`decode_event` and its siblings), lenient for consumers (`ingest_event`).
+
+Both keep unknown fields byte for byte at every depth (spec §0.2). They differ in what they make of an unknown event
+type, an unknown block kind and an unknown finish reason: `decode_event` refuses them, `ingest_event` carries them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, overload
+
+import msgspec
+
+from agjson.errors import UnknownTypeError, ValidationError
+from agjson.types import (
+    EVENT_TYPES,
+    AgBlock,
+    AgEvent,
+    AgHitlAnswer,
+    AgInput,
+    AgMessage,
+    AgPausedAsk,
+    AgReduceResult,
+    AgStreamEvent,
+    ExtEvent,
+    FieldError,
+    HitlAsk,
+    UnknownEvent,
+    is_ext_type,
+)
+from agjson.wire._json import members, plain, utf8
+from agjson.wire._reader import Members, StructReader, discriminant, reader, struct_reader
+from agjson.wire.writing import encode
+
+Data: TypeAlias = str | bytes | bytearray | memoryview
+"""One JSON text: ``str``, or UTF-8 bytes."""
+
+_T = TypeVar("_T")
+
+Kind: TypeAlias = Literal["event", "block", "message", "input", "result", "answer", "ask"]
+"""What a value is to be read as, for `from_dict`."""
+
+# What the fast decoders raise; the careful reader then finds out whether the text is at fault, and where.
+_REFUSED = (msgspec.MsgspecError, RecursionError, ValueError)
+_ORDINAL = Annotated[int, msgspec.Meta(ge=0)]
+_ENVELOPE = {"seq": "seq", "id": "id", "turnId": "turn_id", "messageId": "message_id", "parentId": "parent_id"}
+
+
+def _leave_to_reader(tp: type, value: object) -> Any:
+    """The unions that msgspec cannot read by itself are left to the careful reader."""
+    raise ValueError(f"{tp.__name__} needs the careful reader")
+
+
+def _fast(tp: Any) -> Callable[[Data], Any]:
+    """A decoder made at the first call: building one for all fifty events at import would cost every user."""
+    made: list[Callable[[Data], Any]] = []
+
+    def decode(data: Data) -> Any:
+        if not made:
+            made.append(msgspec.json.Decoder(tp, dec_hook=_leave_to_reader).decode)
+        return made[0](data)
+
+    return decode
+
+
+_EVENT: Callable[[Data], AgEvent] = _fast(AgEvent)
+_BLOCK: Callable[[Data], AgBlock] = _fast(AgBlock)
+_INPUT: Callable[[Data], AgInput] = _fast(AgInput)
+_MESSAGE: Callable[[Data], AgMessage] = _fast(AgMessage)
+_RESULT: Callable[[Data], AgReduceResult] = _fast(AgReduceResult)
+_ANSWER: Callable[[Data], AgHitlAnswer] = _fast(AgHitlAnswer)
+_ASK: Callable[[Data], AgPausedAsk] = _fast(AgPausedAsk)
+
+
+def decode_event(data: Data) -> AgStreamEvent:
+    """Read one event as a producer must write it (spec §0.2 producer posture, §4).
+
+    Args:
+        data: one JSON object, text or UTF-8 bytes.
+
+    Returns:
+        The typed event. One with unknown fields is an instance of a subclass of its class and keeps them
+        (`extra_fields`). ``ext.<vendor>.<key>`` events are `ExtEvent`.
+
+    Raises:
+        UnknownTypeError: the type, or the kind of a block in it, is none of this revision.
+        ValidationError: a field is missing, of the wrong type, or breaks a rule between fields; ``path`` names it.
+        DecodeError: the text is no JSON, no UTF-8, nested too deep, or holds a number beyond a float.
+    """
+    try:
+        return _EVENT(data)
+    except _REFUSED:
+        event = _careful_event(data, False)
+    if isinstance(event, UnknownEvent):
+        raise UnknownTypeError(f"Unknown event type {event.type!r}", "$.type", event.type)
+    return event
+
+
+def ingest_event(data: Data) -> AgStreamEvent | UnknownEvent:
+    """Read one event as a consumer must (spec §0.2): what is unknown is carried, what is malformed is refused.
+
+    Beside what `decode_event` takes, this takes an unknown event type (an `UnknownEvent`, to be handed to the fold for
+    its ordinal), an unknown block kind (an `UnknownBlock` in its place), an unknown finish reason (``"unknown"``, the
+    original in ``_meta["agjson/finishReason"]``), a fractional or negative ``seq``, and upper case in an ``ext.`` type.
+
+    Args:
+        data: one JSON object, text or UTF-8 bytes.
+
+    Raises:
+        ValidationError: an event of a known type is malformed; ``path`` names the field.
+        DecodeError: the text is no JSON, no UTF-8, nested too deep, or holds a number beyond a float.
+    """
+    try:
+        return _EVENT(data)
+    except _REFUSED:
+        return _careful_event(data, True)
+
+
+def decode_block(data: Data) -> AgBlock:
+    """Read one content block (spec §2). Raises as `decode_event`."""
+    return _decode(_BLOCK, AgBlock, data)
+
+
+def decode_message(data: Data) -> AgMessage:
+    """Read one stored message (spec §3.2). Raises as `decode_event`."""
+    return _decode(_MESSAGE, AgMessage, data)
+
+
+def decode_input(data: Data) -> AgInput:
+    """Read one input envelope (spec §3); another MAJOR version is refused (§12). Raises as `decode_event`."""
+    return _decode(_INPUT, AgInput, data)
+
+
+def decode_result(data: Data) -> AgReduceResult:
+    """Read one folded thread (spec §2, §5). Raises as `decode_event`."""
+    return _decode(_RESULT, AgReduceResult, data)
+
+
+def decode_ask(data: Data) -> AgPausedAsk:
+    """Read one ask as a paused outcome lists it (spec §4). Raises as `decode_event`."""
+    return _decode(_ASK, AgPausedAsk, data)
+
+
+def decode_answer(data: Data, ask: AgPausedAsk | HitlAsk | None = None) -> AgHitlAnswer:
+    """Read one answer (spec §3, §7), alone or against the ask that it answers.
+
+    Args:
+        data: one JSON object, text or UTF-8 bytes.
+        ask: the originating ask; given, the pair must agree (`match_answer`).
+
+    Raises:
+        ValidationError: the answer is malformed, or does not belong to the ask; ``path`` names the field.
+        DecodeError: as `decode_event`.
+    """
+    answer = _decode(_ANSWER, AgHitlAnswer, data)
+    if ask is not None:
+        match_answer(answer, ask)
+    return answer
+
+
+def match_answer(answer: AgHitlAnswer, ask: AgPausedAsk | HitlAsk) -> None:
+    """Check that an answer belongs to its ask (spec §7, §13.1): nothing is normalised, strings compare exactly.
+
+    Args:
+        answer: what the client sent.
+        ask: what the agent asked: the event or the entry of a paused outcome.
+
+    Raises:
+        ValidationError: another ``askId``; ``requestState`` not echoed; another ``token`` where the ask has one;
+            ``grantModeId`` missing, undeclared, or given for an ask without modes. ``path`` names the field.
+    """
+    if answer.ask_id != ask.ask_id:
+        raise ValidationError(f"the answer is for {answer.ask_id!r}, the ask is {ask.ask_id!r}", "$.askId")
+    if answer.request_state != ask.request_state:
+        raise ValidationError("requestState must be echoed unchanged from the ask", "$.requestState")
+    if ask.token is not None and answer.token != ask.token:
+        raise ValidationError("token does not match the ask", "$.token")
+    modes = [mode.id for mode in ask.grant_modes or ()]
+    if answer.grant_mode_id is not None and answer.grant_mode_id not in modes:
+        raise ValidationError(f"the ask declares no grant mode {answer.grant_mode_id!r}", "$.grantModeId")
+    if modes and answer.status == "resolved" and answer.grant_mode_id is None:
+        raise ValidationError("the ask declares grant modes: a resolved answer must choose one", "$.grantModeId")
+
+
+@overload
+def from_dict(value: object, as_: Literal["event"] = ..., *, lenient: Literal[False] = ...) -> AgStreamEvent: ...
+@overload
+def from_dict(value: object, as_: Literal["event"] = ..., *, lenient: bool) -> AgStreamEvent | UnknownEvent: ...
+@overload
+def from_dict(value: object, as_: Literal["block"], *, lenient: bool = ...) -> AgBlock: ...
+@overload
+def from_dict(value: object, as_: Literal["message"], *, lenient: bool = ...) -> AgMessage: ...
+@overload
+def from_dict(value: object, as_: Literal["input"], *, lenient: bool = ...) -> AgInput: ...
+@overload
+def from_dict(value: object, as_: Literal["result"], *, lenient: bool = ...) -> AgReduceResult: ...
+@overload
+def from_dict(value: object, as_: Literal["answer"], *, lenient: bool = ...) -> AgHitlAnswer: ...
+@overload
+def from_dict(value: object, as_: Literal["ask"], *, lenient: bool = ...) -> AgPausedAsk: ...
+def from_dict(value: object, as_: Kind = "event", *, lenient: bool = False) -> Any:
+    """Read plain Python data (dicts, lists, strings, numbers), as `to_dict` or a JSON library gives it.
+
+    Args:
+        value: the data, camelCase as on the wire.
+        as_: what it is to be read as.
+        lenient: as `ingest_event` rather than `decode_event`: unknown types and kinds are carried.
+
+    Raises:
+        EncodeError: the data has no JSON form (NaN, an object of another library).
+        DecodeError: and its subclasses, as `decode_event`.
+    """
+    data = encode(value)
+    if as_ == "event":
+        return ingest_event(data) if lenient else decode_event(data)
+    fast, tp = _KINDS[as_]
+    return _decode(fast, tp, data, lenient=lenient)
+
+
+_KINDS: dict[str, tuple[Callable[[Data], Any], Any]] = {
+    "block": (_BLOCK, AgBlock),
+    "message": (_MESSAGE, AgMessage),
+    "input": (_INPUT, AgInput),
+    "result": (_RESULT, AgReduceResult),
+    "answer": (_ANSWER, AgHitlAnswer),
+    "ask": (_ASK, AgPausedAsk),
+}
+
+
+def _decode(fast: Callable[[Data], _T], tp: Any, data: Data, *, lenient: bool = False) -> _T:
+    try:
+        return fast(data)
+    except _REFUSED:
+        value: _T = reader(tp)(utf8(data), "$", lenient)
+        return value
+
+
+def _careful_event(data: Data, lenient: bool) -> AgStreamEvent | UnknownEvent:
+    text = utf8(data)
+    found = members(text, "$")
+    type_ = discriminant(found, "type", "$")
+    arm = EVENT_TYPES.get(type_)
+    if arm is not None:
+        read = struct_reader(arm)
+        event: AgEvent = _with_any_ordinal(read, found) if lenient else read.build(found, "$", False)
+        return event
+    if is_ext_type(type_, lenient=lenient):
+        return _ext_event(type_, found, lenient)
+    if type_.startswith("ext.") and not lenient:
+        raise ValidationError(f"Invalid ext type {type_!r}: ext.<vendor>.<key>, lower case, no empty segment", "$.type")
+    return UnknownEvent(type_, _ordinal(found, lenient), text)
+
+
+def _ordinal(found: Members, lenient: bool) -> Any:
+    if "seq" not in found:
+        raise ValidationError("Object missing required field `seq`", "$")
+    return reader(int | float if lenient else _ORDINAL)(found["seq"], "$.seq", lenient)
+
+
+def _with_any_ordinal(read: StructReader, found: Members) -> Any:
+    """A lenient reader takes any number as ``seq``: the ordinal is read apart, the type keeps its own rule."""
+    seq = _ordinal(found, True)
+    event = read.build({**found, "seq": msgspec.Raw(b"0")}, "$", True)
+    return msgspec.structs.replace(event, seq=seq)
+
+
+def _ext_event(type_: str, found: Members, lenient: bool) -> ExtEvent:
+    known: dict[str, Any] = {"seq": _ordinal(found, lenient)}
+    payload: dict[str, Any] = {}
+    for key, raw in found.items():
+        path = f"$.{key}"
+        if key in ("type", "seq"):
+            continue
+        if key in _ENVELOPE:
+            known[_ENVELOPE[key]] = reader(str)(raw, path, lenient)
+        elif key == "_meta":
+            known["meta"] = reader(dict[str, Any])(raw, path, lenient)
+        else:
+            payload[key] = plain(raw, path)
+    try:
+        return ExtEvent(type=type_, payload=payload, **known)
+    except FieldError as error:
+        raise ValidationError(str(error), f"$.{error.field}") from None
