@@ -158,6 +158,7 @@ noise = st.lists(
 @example(b'{"a":\n{"b":1}\n', [6, 7])
 @example(b'{"a":1}  \r\n', [7, 8])
 @example(BOM + b"data:1\n\n", [1, 2])
+@example(b'["a\\\n"]', [2])
 def test_any_bytes_give_the_same_however_cut(text: bytes, cuts: list[int]) -> None:
     whole = outcome([text])
     assert outcome(cut(text, cuts)) == whole

@@ -87,6 +87,7 @@ cut_points = st.lists(st.integers(0, 500), max_size=8).map(tuple)
 @example(b"\r\n" * 3, (1, 2, 3))
 @example(BOM + b"data: x\n\n", (1, 2))
 @example(BOM + BOM + b"data: x\n\n", ())
+@example(b"data: x\n" + BOM + b"data: y\n\n", (8,))
 def test_any_cutting_reads_as_the_standard_says(stream: bytes, cuts: tuple[int, ...]) -> None:
     read = messages(stream, cuts)
     assert [(m.data.decode("utf-8", "replace"), m.event, m.last_event_id) for m in read] == reference(stream)
@@ -199,6 +200,7 @@ def test_retry_takes_digits_alone(value: bytes, expected: int | None) -> None:
         (b"data: x\n: comment", True),
         (b"data: x\n: comment\n", True),
         (BOM[:2], True),
+        (b"\n" + BOM, True),
     ],
 )
 def test_a_stream_that_ends_inside_an_event_says_so(stream: bytes, incomplete: bool) -> None:
@@ -336,6 +338,18 @@ def test_the_asynchronous_twin_reads_the_same() -> None:
     with pytest.raises(DecodeError, match="longer than 3 bytes"):
         asyncio.run(read(b"data: a\n\n", SSEReader(max_bytes=3)))
 
+    async def fail_late() -> None:
+        async def one_chunk() -> AsyncIterator[bytes]:
+            yield b"data: 1\n\ndata: 34567890\n\n"
+            raise AssertionError("asked for more")
+
+        stream = aread_sse(one_chunk(), reader=SSEReader(max_bytes=10))
+        assert (await anext(stream)).data == b"1"
+        with pytest.raises(DecodeError, match="longer than 10 bytes"):
+            await anext(stream)
+
+    asyncio.run(fail_late())
+
 
 def normal(data: bytes) -> bytes:
     return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -374,6 +388,7 @@ def test_the_bytes_that_are_written() -> None:
     assert encode_sse(b"{}") == b"data: {}\n\n"
     assert encode_sse(b"{}", id="t:1", event="e", retry=5) == b"id: t:1\nevent: e\nretry: 5\ndata: {}\n\n"
     assert encode_sse(b"a\r\nb\rc\nd") == b"data: a\ndata: b\ndata: c\ndata: d\n\n"
+    assert encode_sse(b"", id="", event="") == b"id: \ndata: \n\n"
     assert encode_sse(None, retry=3000) == b"retry: 3000\n\n"
     assert sse_comment() == b":\n\n"
     assert sse_comment("keep\r\nalive\n") == b": keep\n: alive\n:\n\n"

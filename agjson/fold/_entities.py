@@ -1,0 +1,236 @@
+"""The things under construction: messages, turns, artifacts, memory records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from agjson.fold._streams import CallStream, ReasoningStream, TextStream
+from agjson.fold._text import pair_halves
+from agjson.types import AgArtifact, AgBlock, AgMemoryRecord, AgMessage, AgTurnRecord, TextBlock
+
+__all__ = ["Artifact", "Memory", "Message", "Partition", "Turn"]
+
+
+class Message:
+    """A message under construction.
+
+    Attributes:
+        base: the message; its content is out of date while `stale`.
+        content: its blocks in order; the text of open blocks may lag behind.
+        opened: a start or an adoption made it here, so blocks may be added; false for one that a snapshot brought.
+        sealed: its end has come.
+        removed: it is no longer in the result.
+        live: its blocks that still take deltas or arguments; like the next three made at the first use, for a long
+            history has many messages and few of these.
+        named: the ids of the blocks that were streamed into it.
+        calls: the `toolCallId` of each tool call in it.
+        data: where each data block with an id stands.
+        frozen: the message as it was last frozen; None when it changed since.
+    """
+
+    __slots__ = (
+        "base",
+        "calls",
+        "content",
+        "data",
+        "frozen",
+        "live",
+        "named",
+        "opened",
+        "place",
+        "removed",
+        "sealed",
+        "stale",
+    )
+
+    def __init__(self, base: AgMessage, *, opened: bool) -> None:
+        self.base = base
+        self.content: list[AgBlock] = list(base.content)
+        self.opened = opened
+        self.sealed = False
+        self.removed = False
+        self.live: dict[TextStream | ReasoningStream | CallStream, None] | None = None
+        self.named: list[str] | None = None
+        self.calls: list[str] | None = None
+        self.data: dict[str, int] | None = None
+        self.place = -1
+        self.stale = False
+        self.frozen: AgMessage | None = base
+
+    def freeze(self) -> AgMessage:
+        """The message as it is now."""
+        if self.frozen is None:
+            self.frozen = replace(self.base, content=self.content.copy())
+        return self.frozen
+
+    def begin(self, stream: TextStream | ReasoningStream | CallStream) -> None:
+        """Note a block that takes deltas or arguments."""
+        if self.live is None:
+            self.live = {}
+        self.live[stream] = None
+
+    def name_block(self, id: str) -> None:
+        """Note the id of a block that is streamed into the message."""
+        if self.named is None:
+            self.named = []
+        self.named.append(id)
+
+    def name_call(self, id: str) -> None:
+        """Note the `toolCallId` of a tool call in the message."""
+        if self.calls is None:
+            self.calls = []
+        self.calls.append(id)
+
+
+class Partition:
+    """The messages of one turn and candidate, for the open-message pointer (spec §5 message partitioning).
+
+    Attributes:
+        open: the most recently started message, sealed or not; None after a removal that left none.
+        started: every message in order of its start or adoption, where a removal looks for the one to go back to.
+    """
+
+    __slots__ = ("open", "started")
+
+    def __init__(self) -> None:
+        self.open: Message | None = None
+        self.started: list[Message] = []
+
+    def start(self, message: Message) -> None:
+        """A message has started: new blocks go to it."""
+        self.started.append(message)
+        self.open = message
+
+    def revert(self) -> None:
+        """Go back to the newest message that is still there and not sealed, or to none."""
+        while self.started and (self.started[-1].removed or self.started[-1].sealed):
+            self.started.pop()
+        self.open = self.started[-1] if self.started else None
+
+
+class Turn:
+    """A turn under construction.
+
+    Attributes:
+        turn_id: the turn's own id.
+        record: its record; None for a turn that messages name and no event opened.
+        closed: a terminal event has come; no block is added any more (INV-MSG).
+        partitions: its messages by candidate.
+        live: its messages that are not sealed.
+    """
+
+    __slots__ = ("_frozen", "_lists", "closed", "live", "partitions", "place", "record", "stale", "turn_id")
+
+    def __init__(self, turn_id: str, record: AgTurnRecord | None) -> None:
+        self.turn_id = turn_id
+        self.record = record
+        self.closed = record is not None and record.outcome is not None
+        self.partitions: dict[int | float, Partition] = {}
+        self.live: dict[Message, None] = {}
+        self.place = -1
+        self.stale = False
+        self._lists: dict[str, list[Any]] = {}
+        self._frozen: AgTurnRecord | None = record
+
+    def outdate(self) -> None:
+        """Forget the frozen form."""
+        self._frozen = None
+
+    def update(self, **fields: Any) -> None:
+        """Set fields of the record, which must be there."""
+        assert self.record is not None
+        if self._lists:
+            for name in fields:
+                self._lists.pop(name, None)
+        self.record = replace(self.record, **fields)
+        self._frozen = None
+
+    def extend(self, name: str, items: Iterable[Any]) -> None:
+        """Add to a list of the record, which must be there."""
+        grown = self._lists.get(name)
+        if grown is None:
+            grown = self._lists[name] = list(getattr(self.record, name) or ())
+        grown.extend(items)
+        self._frozen = None
+
+    def freeze(self) -> AgTurnRecord:
+        """The record as it is now."""
+        if self._frozen is None:
+            assert self.record is not None
+            self._frozen = replace(self.record, **{name: items.copy() for name, items in self._lists.items()})
+        return self._frozen
+
+    def partition(self, candidate: int | float | None) -> Partition:
+        """The partition of a candidate; absent is candidate 0."""
+        key = candidate or 0
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = Partition()
+        return found
+
+    def open_message(self) -> Message | None:
+        """The message of candidate 0 that still takes blocks."""
+        partition = self.partitions.get(0)
+        message = partition.open if partition is not None and not self.closed else None
+        return message if message is not None and not message.sealed else None
+
+
+class Artifact:
+    """An artifact under construction.
+
+    Attributes:
+        base: the artifact; its parts are out of date while `stale`.
+        parts: its parts in order; the text of the last one may lag behind.
+        tail: texts to be joined to the last part.
+    """
+
+    __slots__ = ("_frozen", "base", "parts", "place", "stale", "tail")
+
+    def __init__(self, base: AgArtifact) -> None:
+        self.base = base
+        self.parts: list[AgBlock] = list(base.parts)
+        self.tail: list[str] = []
+        self.place = -1
+        self.stale = False
+        self._frozen: AgArtifact | None = base
+
+    def outdate(self) -> None:
+        """Forget the frozen form."""
+        self._frozen = None
+
+    def settle(self) -> None:
+        """Join the waiting texts to the last part, which is a text."""
+        if self.tail:
+            last = self.parts[-1]
+            assert isinstance(last, TextBlock)
+            self.parts[-1] = replace(last, text=pair_halves("".join([last.text, *self.tail])))
+            self.tail.clear()
+
+    def freeze(self) -> AgArtifact:
+        """The artifact as it is now."""
+        if self._frozen is None:
+            self.settle()
+            self._frozen = replace(self.base, parts=self.parts.copy())
+        return self._frozen
+
+
+class Memory:
+    """A memory record.
+
+    Attributes:
+        record: the record.
+    """
+
+    __slots__ = ("place", "record", "stale")
+
+    def __init__(self, record: AgMemoryRecord) -> None:
+        self.record = record
+        self.place = -1
+        self.stale = False
+
+    def freeze(self) -> AgMemoryRecord:
+        """The record as it is now."""
+        return self.record
