@@ -9,6 +9,7 @@ Reading needs PyYAML, playing back needs VCR.py: ``pip install 'agjson[testing]'
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,9 @@ from agjson.errors import DecodeError, MissingExtraError
 if TYPE_CHECKING:
     from vcr.cassette import Cassette  # pyright: ignore[reportMissingTypeStubs]
 
-_OPENINGS = ("interactions:", "requests:", "responses:", "version:", '{"version"', '{"interactions"', "---")
+_OPENING = re.compile(
+    r"\s*(?:---|(?:interactions|requests|responses|version):|\{\s*\"(?:interactions|requests|version)\")"
+)
 # Bodies are stored decoded, so these headers would describe bytes that are not there.
 _TRANSPORT_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}
 
@@ -63,12 +66,28 @@ def read_cassette(path: Path | str) -> list[Exchange]:
         MissingExtraError: PyYAML is not installed.
         OSError: the file cannot be read.
     """
-    return _exchanges(Path(path).read_bytes().decode())
+    return parse_cassette(Path(path).read_bytes())
+
+
+def parse_cassette(data: bytes) -> list[Exchange]:
+    """The exchanges of a recording that was read already, as `read_cassette`.
+
+    Args:
+        data: the file's contents, UTF-8.
+
+    Raises:
+        DecodeError: the text is no recording in a known form, or not UTF-8.
+        MissingExtraError: PyYAML is not installed.
+    """
+    try:
+        return _exchanges(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"invalid UTF-8 (byte {error.start})") from None
 
 
 def is_cassette(text: str) -> bool:
     """Whether the beginning of a file looks like a recording rather than like JSON lines or a stream of events."""
-    return text.lstrip("\ufeff").lstrip().startswith(_OPENINGS)
+    return _OPENING.match(text.removeprefix("\ufeff")) is not None
 
 
 @contextmanager

@@ -1,0 +1,159 @@
+"""``agjson show`` and hostile content: nothing reaches the terminal but text, and no secret reaches it at all."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agjson.cli.terminal import shown_text, shown_word
+from tests.support.cli import agjson, ev, lines, stream
+from tests.support.every_event import SECRET, every_event
+
+HOSTILE = "x\x1b]8;;http://evil\x07\x1b[2J\x9b31m\r\b\x00\x7f\u202e\u2066\u2028\u2029\u200b\ufeff\U000e0041y"
+# Accents, Japanese, a family emoji with its joiners, Persian with its non-joiner.
+PLAIN = "plain ünï 日本語 👩\u200d👩\u200d👧 \u0645\u06cc\u200c\u062e\u0648"
+TURN = ev("turn.start", turnId="t1", threadId="th1")
+
+
+def is_unsafe(character: str) -> bool:
+    """Whether a terminal might do something else with it than draw it, or draw nothing."""
+    category = unicodedata.category(character)
+    return category in ("Cc", "Cf", "Cs", "Zl", "Zp") and character not in "\n\t\u200c\u200d"
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of every string in a value, keys of objects included (as the key and True)."""
+    if isinstance(value, str):
+        yield path
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from leaves(item, (*path, index))
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: str) -> Any:
+    if not path:
+        return new
+    if isinstance(value, dict):
+        return {key: replaced(item, path[1:], new) if key == path[0] else item for key, item in value.items()}
+    return [replaced(item, path[1:], new) if index == path[0] else item for index, item in enumerate(value)]
+
+
+def test_control_characters_in_any_string_of_any_event_are_shown_as_escapes() -> None:
+    mutants = [replaced(event, path, HOSTILE) for event in every_event() for path in leaves(event)]
+    assert len(mutants) > 1000
+    for number, mutant in enumerate(mutants):
+        mutant["seq"] = number
+    out = agjson("show", "--full", stdin=lines(mutants)).out
+    assert sorted({character for character in out if is_unsafe(character)}) == []
+    assert "\t" not in out
+    assert out.count("\\x1b[2J\\x9b31m") > 400
+
+
+def test_control_characters_in_keys_are_shown_as_escapes() -> None:
+    bags = [
+        ev("state.snapshot", snapshot={HOSTILE: {HOSTILE: 1}}),
+        ev("message.metadata", metadata={HOSTILE: 1}),
+        ev("ext.acme.x", **{HOSTILE: 1}),
+        ev("tool.args.assembled", toolCallId="c", input={HOSTILE: 1}),
+        ev("state.delta", patch=[{"op": HOSTILE, "path": HOSTILE}]),
+    ]
+    out = agjson("show", stdin=stream(TURN, *bags)).out
+    assert [character for character in out if is_unsafe(character)] == []
+
+
+def test_names_and_messages_keep_to_one_line() -> None:
+    faked = "x\n── turn t1 done · stop\n"
+    out = agjson(
+        "show",
+        stdin=stream(
+            ev("turn.start", turnId=faked, threadId="th1"),
+            ev("tool.start", toolCallId="c", name=faked),
+            ev("source", sourceId=faked, source={"url": faked, "title": faked}),
+            ev("turn.error", turnId=faked, message=faked),
+        ),
+    ).out
+    assert [line for line in out.splitlines() if line.startswith("── turn t1")] == []
+    assert len(out.splitlines()) == 4
+
+
+def test_text_cannot_pretend_to_be_a_heading() -> None:
+    out = agjson(
+        "show",
+        stdin=stream(
+            TURN,
+            ev("text.start", id="b", turnId="t1"),
+            ev("text.delta", id="b", delta="hi\n── turn t1 done · stop\n!! notice"),
+            ev("error", message="hi\n!! notice"),
+            ev("hitl.ask", askId="a", kind="text", message="hi\n!! notice"),
+        ),
+    ).out
+    starts = [line[:2] for line in out.splitlines()[1:]]
+    assert starts == ["  "] * 7 + ["!!"]
+
+
+def test_what_a_notice_quotes_is_shown_as_escapes() -> None:
+    done = agjson(
+        "show", stdin=lines([{"type": HOSTILE}, {"type": "text.delta", "seq": 0, "id": HOSTILE, "delta": "a"}])
+    )
+    assert [character for character in done.out if is_unsafe(character)] == []
+
+
+def test_no_secret_is_shown() -> None:
+    out = agjson("show", "--full", stdin=lines(every_event())).out
+    assert SECRET not in out
+    assert "(signature, 6 characters)" in out
+    assert "(6 characters, not shown)" in out
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("https://a.example/p?q=1", "https://a.example/p?q=1"),
+        ("http://a.example/", "http://a.example/"),
+        ("javascript:alert(1)", "(refused: a javascript: URL of 19 characters)"),
+        ("JaVaScRiPt:alert(1)", "(refused: a javascript: URL of 19 characters)"),
+        ("data:text/html,<script>", "(refused: a data: URL of 23 characters)"),
+        ("vbscript:x", "(refused: a vbscript: URL of 10 characters)"),
+        (" \tjava\nscript:alert(1)", "(refused: a javascript: URL of 22 characters)"),
+        ("\u200bdata:,x", "(refused: a data: URL of 8 characters)"),
+        ("https://a.example/\x1b[31m", "https://a.example/\\x1b[31m"),
+    ],
+)
+def test_urls_are_text_and_refused_schemes_are_not_shown(url: str, words: str) -> None:
+    cited = {"kind": "url", "citedText": "x", "url": url}
+    events = (
+        TURN,
+        ev("source", sourceId="s", source={"url": url}),
+        ev("hitl.ask", askId="a", kind="url", url=url),
+        ev("content.block", block={"type": "image", "source": {"type": "url", "url": url}}),
+        ev("content.block", block={"type": "search-result", "url": url}),
+        ev("content.block", block={"type": "resource-link", "uri": url}),
+        ev("content.block", block={"type": "text", "text": "x", "citations": [cited]}),
+    )
+    out = agjson("show", stdin=stream(*events)).out
+    assert out.count(words) == 6
+    assert "alert" not in out
+    assert "\x1b]8" not in out
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (PLAIN, PLAIN),
+        ("a\tb\nc", "a\tb\nc"),
+        ("\x1b[31m\x9b\x7f\x00", "\\x1b[31m\\x9b\\x7f\\x00"),
+        ("\r\n", "\\r\n"),
+        ("\u202e\u2066\u2028\u2029\u200e\u061c", "\\u202e\\u2066\\u2028\\u2029\\u200e\\u061c"),
+        ("\u200b\u2060\ufeff\xad\U000e0041", "\\u200b\\u2060\\ufeff\\xad\\U000e0041"),
+        ("\ud83d", "\\ud83d"),
+    ],
+)
+def test_unsafe_characters_become_escapes(text: str, shown: str) -> None:
+    assert shown_text(text) == shown
+    assert shown_word(text) == shown.replace("\t", "\\t").replace("\n", "\\n")
