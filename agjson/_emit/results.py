@@ -1,0 +1,335 @@
+"""Tool results of the emitter, and whole blocks of every kind (spec §2.1, §2.2, §5 tool.done, §8 item 15)."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from msgspec.structs import replace
+
+from agjson._emit.calls import EmitterCalls
+from agjson._emit.reasoning import without_empty_opaque
+from agjson._emit.state import Call, Message, OfMessage, Turn
+from agjson.types import (
+    UNSET,
+    AgBlock,
+    AgMeta,
+    AgPendingInput,
+    AgProviderMeta,
+    AgToolOutcome,
+    ContentBlock,
+    JsonValue,
+    ListOf,
+    Number,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolDone,
+    ToolResultBlock,
+    UnsetType,
+)
+
+__all__ = ["EmitterResults"]
+
+# What a later result of the same call keeps from a partial one unless it says otherwise (spec §2.2).
+_KEPT = (
+    "outcome",
+    "structured_content",
+    "ui_data",
+    "side_data",
+    "error_code",
+    "provider_metadata",
+    "tool_metadata",
+    "dynamic",
+)
+
+
+class EmitterResults(EmitterCalls):
+    """Tool results, and blocks delivered in the way that suits them."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        # What the partial results of a call have said, and the message that holds them.
+        self._partials: dict[str, tuple[dict[str, Any], Message]] = {}
+
+    def tool_done(
+        self,
+        tool_call_id: str,
+        content: ListOf[AgBlock] = (),
+        *,
+        name: str | None = None,
+        outcome: AgToolOutcome | None = None,
+        structured_content: JsonValue | UnsetType = UNSET,
+        ui_data: JsonValue | UnsetType = UNSET,
+        side_data: JsonValue | UnsetType = UNSET,
+        error_text: str | None = None,
+        error_code: str | None = None,
+        provider_metadata: AgProviderMeta | None = None,
+        tool_metadata: AgMeta | None = None,
+        dynamic: bool | None = None,
+        pending_input: AgPendingInput | None = None,
+        is_error: bool | None = None,
+        skip_summarization: bool | None = None,
+        more: bool | None = None,
+        candidate_index: Number | None = None,
+        message_id: str | None = None,
+        turn_id: str | None = None,
+        **envelope: Unpack[OfMessage],
+    ) -> str | None:
+        """Land the result of a tool call (spec §5 tool.done, §2.1, §2.2, §8 item 15).
+
+        Where it lands: in the message that `message_id` names, which it adopts; else in the open message, if that holds
+        the call (a server tool) or is of role ``tool``, and the result is not partial; else in a message of its own,
+        ``<toolCallId>:result``. A call never heard of, in this invoke or the thread, is announced first.
+
+        After a partial result the next one replaces it in its place and restates what it leaves out. Flags that
+        contradict the outcome move to ``_meta`` under ``agjson/<field>``; without an outcome they decide it.
+
+        Args:
+            tool_call_id: the call, by native or emitted id, of this invoke or of an earlier one.
+            content: what the model reads.
+            name: the tool's name, for a call never heard of.
+            outcome: how the call ended.
+            structured_content: the structured form that the model also gets.
+            ui_data: for the surface alone.
+            side_data: for the app alone.
+            error_text: the error in words.
+            error_code: a server tool's error code.
+            provider_metadata: values that go back to the provider.
+            tool_metadata: a bag of the tool's own.
+            dynamic: the tool was not known beforehand.
+            pending_input: what an ``input_required`` result waits for.
+            is_error: MCP's flag.
+            skip_summarization: the model need not comment on it.
+            more: the result is partial.
+            candidate_index: which candidate; absent is 0.
+            message_id: the id that the result's own message takes: ``<id>#2`` where a message has it already that is no
+                open tool message of the turn.
+            turn_id: the turn; absent: that of the call while it is open, else the current one.
+            **envelope: ``id``, ``parent_id``, ``meta``.
+
+        Returns:
+            The id of the message where the result landed; None if it was refused because its turn is closed.
+        """
+        call = self._calls.get(tool_call_id)
+        if turn_id is None and call is not None and call.message.turn.closed is None:
+            turn = call.message.turn
+        else:
+            turn = self._owner(turn_id)
+        fields: dict[str, Any] = {
+            "outcome": outcome,
+            "structured_content": structured_content,
+            "ui_data": ui_data,
+            "side_data": side_data,
+            "error_text": error_text,
+            "error_code": error_code,
+            "provider_metadata": provider_metadata,
+            "tool_metadata": tool_metadata,
+            "dynamic": dynamic,
+            "pending_input": pending_input,
+            "is_error": is_error,
+            "meta": envelope.pop("meta", None),
+        }
+        event = ToolDone(
+            seq=self._seq,
+            tool_call_id=tool_call_id,
+            content=[without_empty_opaque(block) for block in content],
+            skip_summarization=skip_summarization,
+            more=more or None,
+            candidate_index=candidate_index,
+            message_id=message_id,
+            turn_id=turn.id,
+            **envelope,
+            **_agreeing(fields, partial=bool(more)),
+        )
+        if turn.closed is not None:
+            self._refuse_closed(event, turn)
+            return None
+        if call is None and self._call_ref(tool_call_id) is None:
+            call = self._announce(tool_call_id, name, turn)
+        if call is not None and not call.assembled and not call.message.removed:
+            self._assemble(call)
+        id = self.call_id(tool_call_id) if call is None else call.id
+        partial: dict[str, Any] = {}
+        held_by: Message | None = None
+        if id in self._partials and not self._partials[id][1].removed:
+            partial, held_by = self._partials[id]
+        if held_by is None:
+            landing, is_new = self._landing(event, call, turn, id)
+        elif held_by.turn.closed is not None or not (held_by.open or held_by.adopted):
+            self._refuse(
+                event, held_by.turn, "result_sealed", f"the partial result of call {id} can no longer be replaced"
+            )
+            return None
+        else:
+            landing, is_new = held_by, False
+        if partial:
+            fields = {**{name: getattr(event, name) for name in fields}, **partial, **_kept(event)}
+            event = replace(event, **_agreeing(fields, partial=bool(more)))
+        in_open_message = landing.open and message_id is None and held_by is None
+        if message_id is not None and landing.id != message_id:
+            event = replace(event, meta={**(event.meta or {}), "agjson/nativeMessageId": message_id})
+        self._put(
+            replace(
+                event,
+                seq=self._seq,
+                tool_call_id=id,
+                message_id=None if in_open_message else landing.id,
+                turn_id=landing.turn.id,
+            )
+        )
+        if is_new:
+            self._messages[landing.native or landing.id] = self._messages[landing.id] = landing
+            self._used.add(landing.id)
+            turn.messages.append(landing)
+        if more:
+            self._partials[id] = (_kept(event), landing)
+        else:
+            self._partials.pop(id, None)
+        return landing.id
+
+    def _landing(self, event: ToolDone, call: Call | None, turn: Turn, id: str) -> tuple[Message, bool]:
+        """The message that a first result goes to, and whether it is a new one."""
+        named = event.message_id
+        if not named:
+            pointer = turn.pointers.get(event.candidate_index or 0)
+            own = call is not None and pointer is call.message
+            if pointer is not None and not event.more and (own or pointer.role == "tool"):
+                return pointer, False
+            named = f"{id}:result"
+        else:
+            message = self._messages.get(named)
+            if message is not None and message.turn is turn and message.takes_results:
+                return message, False
+        return Message(self._renamed(named, self._messages), turn, None, native=named), True
+
+    # Whole blocks
+
+    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None) -> None:
+        block = event.block
+        call = None
+        if isinstance(block, ToolCallBlock) and message is not None:
+            native = block.tool_call_id
+            id, metadata = self._call_name(native, turn, block.provider_metadata)
+            event = replace(event, block=replace(block, tool_call_id=id, provider_metadata=metadata))
+            call = Call(id, message)
+        elif isinstance(block, ToolResultBlock):
+            event = replace(event, block=self._result_block(block, turn, event.message_id))
+        self._put(replace(event, seq=self._seq))
+        if call is not None and isinstance(block, ToolCallBlock):
+            call.assembled = True
+            self._enter_call(call, block.tool_call_id)
+
+    def _result_block(self, block: ToolResultBlock, turn: Turn, message_id: str | None) -> ToolResultBlock:
+        call = self._calls.get(block.tool_call_id)
+        if call is None and self._call_ref(block.tool_call_id) is None:
+            call = self._announce(block.tool_call_id, None, turn, message_id)
+        if call is not None and not call.assembled and not call.message.removed:
+            self._assemble(call)
+        names = (*_KEPT, "error_text", "pending_input", "is_error", "meta")
+        agreeing = _agreeing({name: getattr(block, name) for name in names}, partial=False)
+        id = self.call_id(block.tool_call_id) if call is None else call.id
+        return replace(block, tool_call_id=id, preliminary=None, **agreeing)
+
+    def block(
+        self,
+        block: AgBlock,
+        *,
+        id: str | None = None,
+        candidate_index: Number | None = None,
+        turn_id: str | None = None,
+        message_id: str | None = None,
+    ) -> None:
+        """Emit a whole block in the way that suits it (spec §5.0 INV-DELTA): streamed where events can say all of it.
+
+        Text and reasoning go out as start, delta and end, a tool call as start and assembled arguments. What these
+        events cannot carry (annotations, ``providerDetails``, a call's ``provider``), and every other kind, is one
+        `content_block`.
+
+        Args:
+            block: the block.
+            id: a native id for a text or reasoning block; absent: one is derived.
+            candidate_index: which candidate; absent is 0.
+            turn_id: as for `text_start`.
+            message_id: as for `text_start`.
+        """
+        if isinstance(block, TextBlock) and block.annotations is None:
+            self.text(
+                block.text,
+                id=id,
+                citations=block.citations,
+                provider_metadata=block.provider_metadata,
+                meta=block.meta,
+                candidate_index=candidate_index,
+                turn_id=turn_id,
+                message_id=message_id,
+            )
+        elif isinstance(block, ReasoningBlock) and block.annotations is None and block.provider_details is UNSET:
+            self.reasoning(
+                block.text,
+                id=id,
+                opaque=block.opaque,
+                provider=block.provider,
+                item_id=block.item_id,
+                provider_metadata=block.provider_metadata,
+                meta=block.meta,
+                candidate_index=candidate_index,
+                turn_id=turn_id,
+                message_id=message_id,
+            )
+        elif isinstance(block, ToolCallBlock) and _is_streamable(block):
+            self.tool_call(
+                block.tool_call_id,
+                block.name,
+                block.input,
+                server_name=block.server_name,
+                provider_executed=block.provider_executed,
+                title=block.title,
+                signature=block.signature,
+                tool_metadata=block.tool_metadata,
+                ui_visibility=block.ui_visibility,
+                item_id=block.item_id,
+                provider_metadata=block.provider_metadata,
+                candidate_index=candidate_index,
+                turn_id=turn_id,
+                message_id=message_id,
+            )
+        else:
+            self.content_block(block, candidate_index=candidate_index, turn_id=turn_id, message_id=message_id)
+
+
+def _kept(event: ToolDone) -> dict[str, Any]:
+    return {name: value for name in _KEPT if (value := getattr(event, name)) is not None and value is not UNSET}
+
+
+def _is_streamable(block: ToolCallBlock) -> bool:
+    return (
+        block.annotations is None
+        and block.meta is None
+        and block.provider is None
+        and block.provider_call_index is None
+    )
+
+
+def _agreeing(fields: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+    """Fields of a result that say the same (spec §2, §2.2): flags against the outcome move into ``meta``.
+
+    A partial result carries none of the flags, as its final result could not take them back.
+    """
+    outcome = fields["outcome"]
+    if outcome is None:
+        if fields["error_text"] is not None or fields["is_error"]:
+            outcome = "error"
+        elif fields["pending_input"] is not None:
+            outcome = "input_required"
+    aside: dict[str, Any] = {}
+    if fields["error_text"] is not None and (outcome != "error" or partial):
+        aside["agjson/errorText"] = fields["error_text"]
+        fields["error_text"] = None
+    if fields["is_error"] is not None and (partial or fields["is_error"] != (outcome == "error")):
+        aside["agjson/isError"] = fields["is_error"]
+        fields["is_error"] = None
+    if fields["pending_input"] is not None and (outcome != "input_required" or partial):
+        aside["agjson/pendingInput"] = fields["pending_input"]
+        fields["pending_input"] = None
+    meta: AgMeta | None = fields["meta"]
+    return {**fields, "outcome": outcome, "meta": {**(meta or {}), **aside} if aside else meta}

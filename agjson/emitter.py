@@ -1,0 +1,262 @@
+"""The emitter: the engine that every adapter calls to write a well-formed stream (spec §5.0, §8.0, §12).
+
+An adapter says what happened in its framework; the emitter makes events of it that any conformant fold takes without
+parking, whatever the order of the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from agjson._emit.calls import NATIVE_CALL_ID
+from agjson._emit.side import EmitterSide
+from agjson.errors import AgJSONError
+from agjson.types import (
+    EVENT_TYPES,
+    PROFILES,
+    UNSET,
+    AgEvent,
+    AgMemoryRecord,
+    AgProfile,
+    AgStreamEvent,
+    AgTrigger,
+    ExtEvent,
+    JsonValue,
+    UnsetType,
+    profile_needs,
+)
+from agjson.wire import extra_fields
+
+__all__ = ["NATIVE_CALL_ID", "Emitter", "OnExcess", "ProfileError"]
+
+OnExcess: TypeAlias = Literal["pass", "refuse"]
+"""What to do with an event above the profile (spec §9): pass it through untouched, or refuse it."""
+
+
+class ProfileError(AgJSONError):
+    """An event needs more than the profile that the stream keeps to, and the emitter was told to refuse (spec §9).
+
+    Attributes:
+        event: the event that was not emitted; its ordinal is not used up.
+        path: the JSON path of what needs more.
+        profile: the profile that it needs.
+    """
+
+    def __init__(self, event: AgStreamEvent, path: str, profile: AgProfile) -> None:
+        super().__init__(f"{event.type}: {path} needs profile {profile}")
+        self.event = event
+        self.path = path
+        self.profile = profile
+
+
+class Emitter(EmitterSide):
+    """Writes the events of one invoke (spec §8.0). One emitter serves one invoke and one thread of execution.
+
+    Contract: every method appends to a buffer that `drain` empties. A method that opens something returns its id as
+    emitted, which may differ from the native id; later calls take either. Arguments mirror the event's fields.
+
+    What the emitter does by itself:
+
+    * stamps ``seq`` from 0 (INV-SEQ) and fills in ``turnId`` and ``messageId`` on every path, `emit` included
+      (INV-OWNER);
+    * opens a turn before its first event and a message before its first block; continues a block or message that takes
+      nothing more under ``<id>#2`` (INV-TURN, INV-MSG);
+    * derives ids that contain the turn's, and renames a native id that this invoke or the thread has already
+      (INV-BLOCK);
+    * slices cumulative texts (``*_cumulative``) and never cuts an emoji in two (INV-DELTA);
+    * closes each turn once and what is open in it before; restores the parent of a nested turn that closes.
+
+    What it cannot place is never dropped: it becomes a non-terminal `error` whose ``_meta["agjson/refused"]`` is the
+    whole event without its ordinal. Codes: ``turn_closed``, ``message_sealed``, ``block_ended``, ``unknown_block``,
+    ``unknown_message``, ``unknown_turn``, ``nested_turn``, ``unknown_tool_call``, ``tool_args_closed``,
+    ``result_sealed``, ``patch_failed``. Errors that report without carrying an event: ``cumulative_shrunk``,
+    ``cumulative_mismatch``, ``malformed_tool_call``, ``paused_without_ask``.
+
+    Args:
+        turn_id: the turn of this invoke; the caller sees to it that the thread does not have it yet.
+        thread_id: the conversation.
+        known_ids: every id that the thread has already, of turns, messages, blocks, tool calls, asks; only read. They
+            may be referred to (the result of an earlier turn's call) and are never opened again.
+        call_ids: for tool calls of earlier invokes that were renamed: native id to the id that the thread knows.
+        open_asks: the asks of the thread that are still unanswered, which may be announced again under their ids.
+        parent_turn_id: the turn that this one is nested in, if the input says so.
+        trigger: what set the turn off.
+        profile: the profile that the stream keeps to; None allows all.
+        on_excess: with a profile, what to do with an event above it.
+        state: the shared state of the thread, on which a JSON Patch is tried.
+        memory: the memory records of the thread, for the same reason.
+
+    Raises:
+        ValueError: `profile` is none of the three.
+        ProfileError: `parent_turn_id` in a stream that refuses what is above CORE. Any later method may raise it for
+            the event that it is asked for; what came before in the same call stays emitted, and the stream stays valid.
+    """
+
+    def __init__(
+        self,
+        turn_id: str,
+        thread_id: str,
+        *,
+        known_ids: Collection[str] = frozenset(),
+        call_ids: Mapping[str, str] | None = None,
+        open_asks: Collection[str] = frozenset(),
+        parent_turn_id: str | None = None,
+        trigger: AgTrigger | None = None,
+        profile: AgProfile | None = None,
+        on_excess: OnExcess = "pass",
+        state: JsonValue | UnsetType = UNSET,
+        memory: Iterable[AgMemoryRecord] = (),
+    ) -> None:
+        if profile is not None and profile not in PROFILES:
+            raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
+        super().__init__(
+            turn_id,
+            thread_id,
+            known_ids=known_ids,
+            call_ids=call_ids or {},
+            open_asks=open_asks,
+            parent_turn_id=parent_turn_id,
+            trigger=trigger,
+            gate=None if profile is None or on_excess == "pass" else _gate(profile),
+            state=state,
+            memory=memory,
+        )
+
+    def emit(self, event: AgStreamEvent) -> None:
+        """Emit any event: as the method for its type would, with the event's fields as arguments (INV-OWNER).
+
+        Types without a method of their own (``prompt.blocked``, ``guardrail.result``, ``agent.capabilities``,
+        ``host.context``, ``display.required``, ``ui.*``) get their owner filled in. Fields that no spec revision
+        declares move to ``_meta["agjson/extra"]``.
+
+        Args:
+            event: the event; its ``seq`` is ignored (write 0).
+
+        Raises:
+            TypeError: it is no event.
+        """
+        if isinstance(event, ExtEvent):
+            turn = self._owner(event.turn_id, event.message_id)
+            put = ExtEvent(
+                event.type, self._seq, event.payload, event.id, turn.id, event.message_id, event.parent_id, event.meta
+            )
+            self._put(put)
+            return
+        declared = EVENT_TYPES.get(getattr(event, "type", ""))
+        if declared is None or not isinstance(event, declared):
+            raise TypeError(f"{type(event).__name__} is no event")
+        method = _METHODS.get(event.type)
+        if method is None:
+            self._emit_plain(event)
+            return
+        fields: dict[str, Any] = {}
+        for name, absent in _fields(type(event)):
+            value = getattr(event, name)
+            if value is not absent:
+                fields[name] = value
+        extra = extra_fields(event)
+        if extra:
+            fields["meta"] = _with_extra(event, extra)
+        getattr(self, method)(**fields)
+
+    def _emit_plain(self, event: AgEvent) -> None:
+        turn = self._owner(event.turn_id, event.message_id)
+        changes: dict[str, Any] = {"turn_id": turn.id}
+        message = self._messages.get(event.message_id or "")
+        if message is not None:
+            changes["message_id"] = message.id
+        call_id: str | None = getattr(event, "tool_call_id", None)
+        if call_id is not None:
+            changes["tool_call_id"] = self._call_ref(call_id)
+            if changes["tool_call_id"] is None:
+                changes["meta"] = {**(event.meta or {}), "agjson/toolCallId": call_id}
+        self._put(replace(event, seq=self._seq, **changes))
+
+
+def _with_extra(event: AgEvent, extra: Mapping[str, msgspec.Raw]) -> dict[str, JsonValue]:
+    return {**(event.meta or {}), "agjson/extra": {name: msgspec.json.decode(raw) for name, raw in extra.items()}}
+
+
+def _gate(profile: AgProfile) -> Callable[[AgStreamEvent], None]:
+    above = frozenset(PROFILES[PROFILES.index(profile) + 1 :])
+
+    def refuse(event: AgStreamEvent) -> None:
+        for needed, path in profile_needs(event):
+            if needed in above:
+                raise ProfileError(event, path, needed)
+
+    return refuse
+
+
+# What the emitter knows better than an event that is handed to it.
+_DERIVED = frozenset(("seq", "thread_id", "preliminary", "last_chunk"))
+_OF_BLOCK = frozenset(("turn_id", "message_id"))
+_DERIVED_OF: dict[str, frozenset[str]] = {
+    "subagent.done": frozenset(("parent_turn_id",)),
+    "text.end": _OF_BLOCK,
+    "reasoning.end": _OF_BLOCK,
+    "reasoning.opaque": _OF_BLOCK,
+    "reasoning.opaque.delta": _OF_BLOCK | {"parent_id", "meta"},
+    "tool.args.delta": frozenset(("message_id",)),
+    "tool.args.assembled": frozenset(("message_id",)),
+}
+
+
+@lru_cache(maxsize=1024)
+def _fields(cls: type[msgspec.Struct]) -> list[tuple[str, object]]:
+    """The fields that are arguments of the method for an event class, each with the value that means absent."""
+    type = str(cls.__struct_config__.tag)
+    known_better = _DERIVED | _DERIVED_OF.get(type, frozenset())
+    return [
+        (field.name, field.default)
+        for field in msgspec.structs.fields(EVENT_TYPES.get(type, cls))
+        if field.name not in known_better
+    ]
+
+
+_METHODS: dict[str, str] = {
+    type: type.replace(".", "_")
+    for type in (
+        "turn.start",
+        "turn.done",
+        "turn.error",
+        "turn.abort",
+        "error",
+        "message.start",
+        "message.end",
+        "message.remove",
+        "message.metadata",
+        "step.start",
+        "step.done",
+        "subagent.start",
+        "subagent.done",
+        "messages.snapshot",
+        "text.start",
+        "text.delta",
+        "text.end",
+        "reasoning.start",
+        "reasoning.delta",
+        "reasoning.end",
+        "reasoning.opaque",
+        "reasoning.opaque.delta",
+        "tool.start",
+        "tool.args.delta",
+        "tool.args.assembled",
+        "tool.done",
+        "content.block",
+        "source",
+        "artifact.start",
+        "artifact.delta",
+        "artifact.end",
+        "handoff",
+        "hitl.ask",
+        "state.snapshot",
+        "state.delta",
+        "memory.write",
+    )
+}
