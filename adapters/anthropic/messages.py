@@ -1,0 +1,126 @@
+"""Stored messages as a native history of the Messages API, and back (spec §3.2, §8.0 item 7, §10 items 3, 5, 13).
+
+`messages_to_native` keeps to the rules that the API enforces: what it can mend it mends and reports in ``.repairs``,
+what it cannot it refuses before any request. ``docs/adapters/anthropic-replay.md`` lists both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from agjson.adapters.anthropic._arrange import arrange, lifted_system
+from agjson.adapters.anthropic._history import read_history
+from agjson.adapters.anthropic._items import take_apart
+from agjson.adapters.anthropic._native import is_beta
+from agjson.adapters.anthropic._repair import (
+    Ledger,
+    MissingResults,
+    NativeMessages,
+    Repair,
+    RepairCode,
+    ReplayOptions,
+    UnsupportedBlocks,
+)
+from agjson.errors import EncodeError, ReplayError
+from agjson.types import AgMessage
+from agjson.wire import encode
+
+__all__ = ["NativeMessages", "Repair", "RepairCode", "messages_from_native", "messages_to_native"]
+
+_FALLBACK_BETA = "server-side-fallback-"
+
+
+def messages_to_native(
+    messages: Sequence[AgMessage],
+    *,
+    betas: Collection[str] = (),
+    missing_results: MissingResults = "add",
+    unsupported: UnsupportedBlocks = "refuse",
+    document_citations: bool = True,
+) -> NativeMessages:
+    """A history as ``client.messages.create(messages=...)`` takes it; nothing of it is sent.
+
+    Messages of role ``notice`` never go to a model. Messages of role ``system`` are lifted to ``.system``, but for
+    those that `messages_from_native` found among the others. Reasoning goes back byte for byte in its place, or not at
+    all.
+
+    Args:
+        messages: the history of one thread in order, without those of nested turns.
+        betas: the betas that the request will ask for; one of server-side fallbacks keeps their seams in place.
+        missing_results: for a call without a result: ``"add"`` an error result that says so, or ``"refuse"``.
+        unsupported: for content that the API has no place for, such as sound: ``"refuse"`` it, or ``"drop"`` it.
+        document_citations: whether citations that point into documents go back; False after the history was edited, for
+            they count documents and characters from its beginning.
+
+    Returns:
+        The native messages, a list with ``.system``, ``.repairs`` and ``.beta``.
+
+    Raises:
+        ReplayError: the history cannot be sent as it is; ``path`` tells where in `messages`.
+    """
+    options = ReplayOptions(
+        missing_results=missing_results,
+        unsupported=unsupported,
+        document_citations=document_citations,
+        fallbacks=any(beta.startswith(_FALLBACK_BETA) for beta in betas),
+    )
+    ledger = Ledger(options)
+    native = NativeMessages()
+    try:
+        items = take_apart(messages, ledger)
+        native.extend(arrange(items, ledger))
+        native.system = lifted_system(items, ledger)
+        _replace_halves(native, ledger)
+    except EncodeError as error:
+        raise ReplayError(f"the history holds what JSON cannot say: {error.message}") from None
+    native.beta = any(is_beta(message) for message in native)
+    native.repairs = ledger.repairs
+    return native
+
+
+def messages_from_native(
+    native: Iterable[Mapping[str, Any] | object],
+    *,
+    system: str | Sequence[Any] | None = None,
+    turn_id: str | None = None,
+    thread_id: str | None = None,
+) -> list[AgMessage]:
+    """A native history, or the answer of one request, as messages; the inverse of `messages_to_native`.
+
+    Strings stay strings and native fields without a neutral form are carried, so that `messages_to_native` gives the
+    same history back. Results of client tools become messages of role ``tool``, one for each.
+
+    Args:
+        native: native messages in order: dicts, or objects of the SDK, of requests and of responses.
+        system: the ``system`` argument of the request, which becomes a message of role ``system`` at the head.
+        turn_id: the turn that the messages belong to, if they belong to one.
+        thread_id: the thread that they belong to.
+
+    Returns:
+        The messages. A message without an id of its own is named by its place.
+
+    Raises:
+        ValidationError: something in it is no native message; ``path`` tells where in `native`.
+    """
+    return read_history(native, system=system, turn_id=turn_id, thread_id=thread_id)
+
+
+def _replace_halves(native: NativeMessages, ledger: Ledger) -> None:
+    """No text with half of a surrogate pair can be sent; what JSON cannot say at all is found here too."""
+    if b"\\ud" in encode([native, native.system]):
+        whole = [_without_halves(message) for message in native]
+        system = _without_halves(native.system)
+        if whole != native or system != native.system:
+            native[:], native.system = whole, system
+            ledger.note("surrogate_replaced", "$", "half of a surrogate pair is no text; U+FFFD took its place")
+
+
+def _without_halves(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_without_halves(name): _without_halves(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [_without_halves(held) for held in value]
+    return value
