@@ -38,9 +38,9 @@ from agjson.wire import (
 
 if TYPE_CHECKING:
     from agjson.checker import Checker, Violation, check
-    from agjson.emitter import Emitter
-    from agjson.fold import Reducer, Reduction, reduce, snapshot
-    from agjson.normalizer import HostEnd, HostError, Normalizer
+    from agjson.emitter import Emitter, ProfileError
+    from agjson.fold import FoldViolation, Reducer, Reduction, reduce, snapshot
+    from agjson.normalizer import HostAbort, HostEnd, HostError, Normalizer
     from agjson.schema import json_schema
 
 __version__ = "0.1.0"
@@ -48,9 +48,12 @@ __version__ = "0.1.0"
 _LAZY = {
     "Checker": "agjson.checker",
     "Emitter": "agjson.emitter",
+    "FoldViolation": "agjson.fold",
+    "HostAbort": "agjson.normalizer",
     "HostEnd": "agjson.normalizer",
     "HostError": "agjson.normalizer",
     "Normalizer": "agjson.normalizer",
+    "ProfileError": "agjson.emitter",
     "Reducer": "agjson.fold",
     "Reduction": "agjson.fold",
     "Violation": "agjson.checker",
@@ -66,10 +69,13 @@ __all__ = [
     "DecodeError",
     "Emitter",
     "EncodeError",
+    "FoldViolation",
+    "HostAbort",
     "HostEnd",
     "HostError",
     "MissingExtraError",
     "Normalizer",
+    "ProfileError",
     "Reducer",
     "Reduction",
     "ReplayError",

@@ -1,4 +1,4 @@
-"""A recorded conversation through the provider's real client, live on the screen, then the conversation that it folds to.
+"""A recorded conversation through the provider's real client, live on the screen, then what it folds to.
 
 Run it with `make demo`. Nothing reaches the network: the answers come from a recording, one with a tool call in the
 middle. Everything else is as in an agent of your own: the client's stream goes through the normalizer, event by event.

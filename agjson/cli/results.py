@@ -48,7 +48,7 @@ def read_messages(file: Path | None, streams: Streams) -> Sequence[AgMessage]:
                 if members(utf8(item.data), "$").keys() & {"result", "messages"}:
                     messages += _result(item.data).messages
                 else:
-                    messages.append(decode_message(item.data))
+                    messages.append(decode_message(item.data, lenient=True))
             except DecodeError as error:
                 raise source.unusable(error, item.line) from None
     return messages
@@ -58,8 +58,8 @@ def _result(data: bytes) -> AgReduceResult:
     """Read a folded conversation; the paths of errors go from the whole value."""
     found = members(utf8(data), "$")
     if "result" not in found:
-        return decode_result(data)
+        return decode_result(data, lenient=True)
     try:
-        return decode_result(bytes(found["result"]))
+        return decode_result(bytes(found["result"]), lenient=True)
     except DecodeError as error:
         raise DecodeError(error.message, f"$.result{error.path[1:]}") from None

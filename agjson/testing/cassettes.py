@@ -213,8 +213,7 @@ def _headers(recorded: Mapping[str, Any], body: bytes) -> dict[str, str]:
     headers: dict[str, str] = {}
     for name, value in recorded.items():
         if name.lower() not in _TRANSPORT_HEADERS:
-            values = cast("list[Any]", value) if isinstance(value, list) else [value]
-            headers[name.lower()] = str(values[0]) if values else ""
+            headers[name.lower()] = value if isinstance(value, str) else str(next(iter(value), ""))
     if "/" not in headers.get("content-type", ""):  # absent, or redacted in the recording
         stream = body.lstrip().startswith((b"event:", b"data:"))
         headers["content-type"] = "text/event-stream" if stream else "application/json"

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from ._base import UNSET, FieldError, JsonValue, ListOf, Number, Opt, UnsetType
 from .capabilities import AgCapabilities
 from .event_base import EventBase, EventWithId, EventWithIds, EventWithTurn
+from .names import check_parent
 from .records import (
     AgArtifact,
     AgBlockedReason,
@@ -288,8 +289,7 @@ class _NestedTurn(EventWithId, frozen=True, kw_only=True):
     parent_turn_id: str
 
     def __post_init__(self) -> None:
-        if self.turn_id == self.parent_turn_id:
-            raise FieldError("parentTurnId", "a turn cannot be its own parent")
+        check_parent(self.turn_id, self.parent_turn_id)
 
 
 class SubagentStart(_NestedTurn, frozen=True, kw_only=True, tag="subagent.start"):

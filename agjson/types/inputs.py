@@ -23,7 +23,7 @@ from ._base import (
 from .blocks import AgBlock, AgToolOutcome, AgUiVisibility
 from .capabilities import AgClientCapabilities
 from .media import AgAnnotations, AgPendingInput
-from .names import SPEC_VERSION, check_version
+from .names import SPEC_VERSION, check_parent, check_version
 from .records import AgMessage
 from .surfaces import AgSurfaceInteraction
 
@@ -302,8 +302,7 @@ class _Input(FixedStruct, frozen=True, kw_only=True, tag_field="kind"):
 
     def __post_init__(self) -> None:
         check_version(self.version)
-        if self.turn_id == self.parent_turn_id:
-            raise FieldError("parentTurnId", "a turn cannot be its own parent")
+        check_parent(self.turn_id, self.parent_turn_id)
 
 
 class StartInput(_Input, frozen=True, kw_only=True, tag="start"):

@@ -13,6 +13,7 @@ __all__ = [
     "RESERVED_VENDORS",
     "SPEC_VERSION",
     "check_ext_type",
+    "check_parent",
     "check_version",
     "is_event_type",
     "is_ext_type",
@@ -83,6 +84,20 @@ def check_ext_type(type: str) -> None:
         raise FieldError("type", f"expected `ext.<vendor>.<key>` without empty segments, got `{type}`")
     if not is_ext_type(type):
         raise FieldError("type", f"the segments of `{type}` before the last are lowercase letters, digits and hyphens")
+
+
+def check_parent(turn_id: str, parent_turn_id: str | None) -> None:
+    """Check that a turn does not name itself as its parent (spec §0.5).
+
+    Args:
+        turn_id: the turn.
+        parent_turn_id: the turn that it says it is nested in, if any.
+
+    Raises:
+        FieldError: the two are the same.
+    """
+    if turn_id == parent_turn_id:
+        raise FieldError("parentTurnId", "a turn cannot be its own parent")
 
 
 def check_version(version: str) -> None:

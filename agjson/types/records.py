@@ -10,6 +10,7 @@ from ._base import UNSET, AgMeta, AgProviderMeta, AgStruct, JsonValue, ListOf, N
 from .blocks import AgBlock
 from .capabilities import AgAuthConfig, AgCapabilities
 from .media import AgSourcePayload
+from .names import check_parent
 
 __all__ = [
     "AbortedOutcome",
@@ -507,6 +508,9 @@ class AgTurnRecord(AgStruct, frozen=True, kw_only=True):
     trigger: Opt[AgTrigger] = None
     guardrails: Opt[ListOf[AgGuardrail]] = None
     capabilities: Opt[AgCapabilities] = None
+
+    def __post_init__(self) -> None:
+        check_parent(self.turn_id, self.parent_turn_id)
 
 
 class AgReduceResult(AgStruct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
@@ -21,7 +22,10 @@ Text: TypeAlias = bytes | bytearray | memoryview | msgspec.Raw
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _SPACE = re.compile(r"[ \t\n\r]*")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 TOO_DEEP = "nested too deep"
+_SHOWN = 100
+_LF, _CR = b"\n\r"
 
 
 def utf8(data: str | bytes | bytearray | memoryview) -> bytes:
@@ -32,8 +36,10 @@ def utf8(data: str | bytes | bytearray | memoryview) -> bytes:
         text = bytes(data)
         str(text, "utf-8")
         return text
-    except UnicodeError as error:
-        raise DecodeError(f"invalid UTF-8 (byte {getattr(error, 'start', 0)})") from None
+    except UnicodeEncodeError as error:
+        raise DecodeError(f"half a surrogate pair, not escaped (character {error.start})") from None
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"invalid UTF-8 (byte {error.start})") from None
 
 
 def members(raw: Text, path: str) -> dict[str, msgspec.Raw]:
@@ -60,6 +66,29 @@ def elements(raw: Text, path: str) -> list[msgspec.Raw]:
         return [msgspec.Raw(value) for _, value in _split(raw, "[", path, error)]
 
 
+def one_line(raw: Text) -> bytes:
+    """The text of a value as it is kept: without space around it, and every line break in it a space.
+
+    In valid JSON a line break is always space between tokens. One value on one line is what JSON Lines need.
+    """
+    text = bytes(raw).strip(b" \t\r\n")
+    if _LF in text or _CR in text:
+        text = text.replace(b"\n", b" ").replace(b"\r", b" ")
+    return text
+
+
+def joined(found: Mapping[str, Text]) -> bytes:
+    """The members as text, without the braces; a key that UTF-8 cannot hold is escaped."""
+    return b",".join(b"%b:%b" % (_key(key), bytes(raw)) for key, raw in found.items())
+
+
+def _key(key: str) -> bytes:
+    try:
+        return msgspec.json.encode(key)
+    except UnicodeEncodeError:
+        return json.dumps(key).encode()
+
+
 def plain(raw: Text, path: str) -> Any:
     """Any JSON value as Python data, lone surrogates kept; refuses NaN, infinities and numbers beyond a float."""
     try:
@@ -67,7 +96,7 @@ def plain(raw: Text, path: str) -> Any:
     except RecursionError:
         raise DecodeError(TOO_DEEP, path) from None
     except msgspec.ValidationError as error:  # a number out of range
-        raise DecodeError(*located(error, path)) from None
+        raise ValidationError(*located(error, raw, path)) from None
     except msgspec.DecodeError as error:
         return _standard(raw, path, error)
 
@@ -79,27 +108,58 @@ def kind(raw: Text) -> str:
     return names.get(first, "number")
 
 
-def located(error: Exception, path: str) -> tuple[str, str]:
-    """A msgspec error as its message and its place below ``path``."""
+def shown(value: object) -> str:
+    """A value in words for a message, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def located(error: Exception, raw: Text, path: str) -> tuple[str, str]:
+    """A msgspec error about ``raw`` as its message and its place, where ``path`` is that of ``raw``."""
     message, separator, place = str(error).rpartition(" - at `$")
     if not separator:
         return str(error), path
+    if "[...]" in place:
+        return message, _place_of_number(raw, path)
     return message, path + place.removesuffix("`")
 
 
+def _place_of_number(raw: Text, path: str) -> str:
+    """Where in a value the number is that Python cannot hold; msgspec leaves the keys out of its paths."""
+    while True:
+        shape = kind(raw)
+        children: list[tuple[str, msgspec.Raw]] = []
+        if shape == "object":
+            children = [(f"{path}.{key}", child) for key, child in members(raw, path).items()]
+        elif shape == "array":
+            children = [(f"{path}[{index}]", child) for index, child in enumerate(elements(raw, path))]
+        for step, child in children:
+            try:
+                msgspec.json.decode(child)
+            except msgspec.ValidationError:
+                path, raw = step, child
+                break
+        else:
+            return path
+
+
 def _standard(raw: Text, path: str, cause: msgspec.DecodeError) -> Any:
+    text = str(raw, "utf-8")
     try:
-        return json.loads(str(raw, "utf-8"), parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
     except RecursionError:
         raise DecodeError(TOO_DEEP, path) from None
-    except json.JSONDecodeError:
-        raise DecodeError(str(cause), path) from None
-    except ValueError as error:
-        raise DecodeError(str(error), path) from None
+    except json.JSONDecodeError as error:
+        # Where half a character stands, msgspec may have meant that, and not what is wrong.
+        place = f" (character {error.pos})" if error.doc else ""
+        words = f"JSON is malformed: {error.msg}{place}" if _HALF.search(text) else str(cause)
+        raise DecodeError(words, path) from None
+    except ValueError as error:  # a number out of range, or of too many digits
+        raise ValidationError(str(error), path) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise json.JSONDecodeError(f"{name} is no number", "", 0)
 
 
 def _finite(text: str) -> float:
@@ -109,7 +169,8 @@ def _finite(text: str) -> float:
     return number
 
 
-_SCAN = json.JSONDecoder(parse_constant=_refuse_constant)
+# Numbers stay text: what becomes of one is for the reader of its field to say.
+_SCAN = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=str, parse_float=str)
 
 
 def _split(raw: Text, opening: str, path: str, cause: msgspec.DecodeError) -> list[tuple[str, bytes]]:
@@ -147,11 +208,10 @@ def _split(raw: Text, opening: str, path: str, cause: msgspec.DecodeError) -> li
             at = _skip(text, at + 1)
     except RecursionError:
         raise DecodeError(TOO_DEEP, path) from None
-    except ValidationError:
+    except DecodeError:
         raise
-    except (ValueError, IndexError) as error:
-        if isinstance(error, DecodeError):
-            raise
+    except (ValueError, IndexError):
+        _standard(raw, path, cause)  # finds the words
         raise DecodeError(str(cause), path) from None
 
 

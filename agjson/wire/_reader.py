@@ -30,7 +30,7 @@ from agjson.types import (
     UrlSource,
 )
 from agjson.wire._extras import with_extra_fields
-from agjson.wire._json import Text, elements, kind, located, members, plain
+from agjson.wire._json import Text, elements, joined, kind, located, members, one_line, plain, shown
 
 Members: TypeAlias = dict[str, msgspec.Raw]
 
@@ -97,11 +97,11 @@ class StructReader:
         for name, wire_name in self._required:
             if name not in known:
                 raise ValidationError(f"Object missing required field `{wire_name}`", path)
-        if lenient and "finishReason" in found:
+        if lenient and known.get("finish_reason") == "unknown":
             _keep_finish_reason(found["finishReason"], path, known, extra, has_meta="_meta" in fields)
         try:
             if extra:
-                return with_extra_fields(self._cls, known, {key: msgspec.Raw(bytes(raw)) for key, raw in extra.items()})
+                return with_extra_fields(self._cls, known, extra)
             return self._cls(**known)
         except FieldError as error:
             raise ValidationError(str(error), f"{path}.{error.field}") from None
@@ -109,7 +109,7 @@ class StructReader:
     def _check_tag(self, raw: Text, path: str) -> None:
         value = _text(raw, path)
         if value != self.tag:
-            raise ValidationError(f"Invalid value {value!r}", path)
+            raise ValidationError(f"Invalid value {shown(value)}", path)
 
     def _compile(self) -> dict[str, tuple[str, Reader]]:
         infos = msgspec.structs.fields(self._cls)
@@ -138,8 +138,8 @@ class UnionReader:
         if arm is not None:
             return arm.build(found, path, lenient)
         if lenient and self._noun == "block":
-            return UnknownBlock(tag, bytes(raw))
-        raise UnknownTypeError(f"Unknown {self._noun} {self._tag_field} {tag!r}", f"{path}.{self._tag_field}", tag)
+            return UnknownBlock(tag, one_line(raw))
+        raise UnknownTypeError(f"Unknown {self._noun} {self._tag_field} {shown(tag)}", f"{path}.{self._tag_field}", tag)
 
 
 def discriminant(found: Members, field: str, path: str) -> str:
@@ -169,15 +169,17 @@ def _leaf(tp: Any) -> Reader:
         try:
             return decoder.decode(raw)
         except msgspec.ValidationError as error:
-            raise ValidationError(*located(error, path)) from None
+            raise ValidationError(*located(error, raw, path)) from None
         except (msgspec.DecodeError, RecursionError):
             value = plain(raw, path)
         try:  # the text holds half an emoji: check the type of what the standard library read
             return msgspec.convert(value, tp)
         except msgspec.ValidationError as error:
-            raise ValidationError(*located(error, path)) from None
+            raise ValidationError(*located(error, raw, path)) from None
         except UnicodeError:  # msgspec compares with the words of an enum in UTF-8
-            raise ValidationError(f"Invalid value {value!r}", path) from None
+            if typing.get_origin(tp) is list:
+                return _list_of(typing.get_args(tp)[0])(raw, path, lenient)
+            raise ValidationError(f"Invalid value {shown(value)}", path) from None
 
     return read
 
@@ -240,16 +242,21 @@ def _finish_reason(strict: Reader) -> Reader:
     return read
 
 
-def _keep_finish_reason(raw: Text, path: str, known: dict[str, Any], extra: Members, *, has_meta: bool) -> None:
+def _keep_finish_reason(raw: msgspec.Raw, path: str, known: dict[str, Any], extra: Members, *, has_meta: bool) -> None:
     original = _text(raw, path)
-    if known.get("finish_reason") != "unknown" or original == "unknown":
+    if original == "unknown":
         return
     if has_meta:
         known["meta"] = {**(known.get("meta") or {}), "agjson/finishReason": original}
-    else:  # a turn record has no _meta of its own: it rides as one more unknown field
-        bag = members(extra["_meta"], f"{path}._meta") if "_meta" in extra else {}
-        bag["agjson/finishReason"] = msgspec.Raw(bytes(raw))
-        extra["_meta"] = msgspec.Raw(msgspec.json.encode(bag))
+        return
+    # A turn record has no _meta of its own: it rides as one more unknown field, beside one that is no object.
+    bag = extra.get("_meta", msgspec.Raw(b"{}"))
+    if kind(bag) == "object":
+        kept = members(bag, f"{path}._meta")
+        kept["agjson/finishReason"] = raw
+        extra["_meta"] = msgspec.Raw(b"{%b}" % joined(kept))
+    else:
+        extra["agjson/finishReason"] = raw
 
 
 def _source_payload(raw: Text, path: str, lenient: bool, /) -> Any:
@@ -266,11 +273,11 @@ def _surface(raw: Text, path: str, lenient: bool, /) -> Any:
     surface = discriminant(found, "surface", path)
     inner = "a2uiMessage" if surface == "a2ui" else "method"
     if surface not in {known for known, _ in SURFACE_ARMS}:
-        raise UnknownTypeError(f"Unknown surface {surface!r}", f"{path}.surface", surface)
+        raise UnknownTypeError(f"Unknown surface {shown(surface)}", f"{path}.surface", surface)
     name = discriminant(found, inner, path)
     arm = SURFACE_ARMS.get((surface, name))
     if arm is None:
-        raise UnknownTypeError(f"Unknown {surface} {inner} {name!r}", f"{path}.{inner}", name)
+        raise UnknownTypeError(f"Unknown {surface} {inner} {shown(name)}", f"{path}.{inner}", name)
     return reader(arm)(raw, path, lenient)
 
 

@@ -7,11 +7,11 @@ type, an unknown block kind and an unknown finish reason: `decode_event` refuses
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import msgspec
 
-from agjson.errors import UnknownTypeError, ValidationError
+from agjson.errors import DecodeError, UnknownTypeError, ValidationError
 from agjson.types import (
     EVENT_TYPES,
     AgBlock,
@@ -28,7 +28,7 @@ from agjson.types import (
     UnknownEvent,
     is_ext_type,
 )
-from agjson.wire._json import members, plain, utf8
+from agjson.wire._json import TOO_DEEP, members, one_line, plain, shown, utf8
 from agjson.wire._reader import Members, StructReader, discriminant, reader, struct_reader
 from agjson.wire.writing import encode
 
@@ -40,9 +40,9 @@ _T = TypeVar("_T")
 Kind: TypeAlias = Literal["event", "block", "message", "input", "result", "answer", "ask"]
 """What a value is to be read as, for `from_dict`."""
 
-# What the fast decoders raise; the careful reader then finds out whether the text is at fault, and where.
-_REFUSED = (msgspec.MsgspecError, RecursionError, ValueError)
-_ORDINAL = Annotated[int, msgspec.Meta(ge=0)]
+# What the fast decoders raise; the careful reader then finds out whether the text is at fault, and where. A BufferError
+# is a memoryview with a step.
+_REFUSED = (msgspec.MsgspecError, RecursionError, ValueError, BufferError)
 _ENVELOPE = {"seq": "seq", "id": "id", "turnId": "turn_id", "messageId": "message_id", "parentId": "parent_id"}
 
 
@@ -63,13 +63,22 @@ def _fast(tp: Any) -> Callable[[Data], Any]:
     return decode
 
 
-_EVENT: Callable[[Data], AgEvent] = _fast(AgEvent)
 _BLOCK: Callable[[Data], AgBlock] = _fast(AgBlock)
 _INPUT: Callable[[Data], AgInput] = _fast(AgInput)
 _MESSAGE: Callable[[Data], AgMessage] = _fast(AgMessage)
 _RESULT: Callable[[Data], AgReduceResult] = _fast(AgReduceResult)
 _ANSWER: Callable[[Data], AgHitlAnswer] = _fast(AgHitlAnswer)
 _ASK: Callable[[Data], AgPausedAsk] = _fast(AgPausedAsk)
+
+
+def _first_event(data: Data) -> AgEvent:
+    # As `_fast`, but a call less between each event and its decoder from the second event on.
+    global _read_event
+    _read_event = msgspec.json.Decoder(AgEvent, dec_hook=_leave_to_reader).decode
+    return _read_event(data)
+
+
+_read_event: Callable[[Data], AgEvent] = _first_event
 
 
 def decode_event(data: Data) -> AgStreamEvent:
@@ -88,11 +97,11 @@ def decode_event(data: Data) -> AgStreamEvent:
         DecodeError: the text is no JSON, no UTF-8, nested too deep, or holds a number beyond a float.
     """
     try:
-        return _EVENT(data)
+        return _read_event(data)
     except _REFUSED:
-        event = _careful_event(data, False)
+        event = _carefully(_careful_event, data, False)
     if isinstance(event, UnknownEvent):
-        raise UnknownTypeError(f"Unknown event type {event.type!r}", "$.type", event.type)
+        raise UnknownTypeError(f"Unknown event type {shown(event.type)}", "$.type", event.type)
     return event
 
 
@@ -111,19 +120,31 @@ def ingest_event(data: Data) -> AgStreamEvent | UnknownEvent:
         DecodeError: the text is no JSON, no UTF-8, nested too deep, or holds a number beyond a float.
     """
     try:
-        return _EVENT(data)
+        return _read_event(data)
     except _REFUSED:
-        return _careful_event(data, True)
+        return _carefully(_careful_event, data, True)
 
 
-def decode_block(data: Data) -> AgBlock:
-    """Read one content block (spec §2). Raises as `decode_event`."""
-    return _decode(_BLOCK, AgBlock, data)
+def decode_block(data: Data, *, lenient: bool = False) -> AgBlock:
+    """Read one content block (spec §2). Raises as `decode_event`.
+
+    Args:
+        data: one JSON object, text or UTF-8 bytes.
+        lenient: take what `ingest_event` takes, so that what a consumer has stored can be read again: unknown block
+            kinds and finish reasons are carried.
+    """
+    return _decode(_BLOCK, AgBlock, data, lenient=lenient)
 
 
-def decode_message(data: Data) -> AgMessage:
-    """Read one stored message (spec §3.2). Raises as `decode_event`."""
-    return _decode(_MESSAGE, AgMessage, data)
+def decode_message(data: Data, *, lenient: bool = False) -> AgMessage:
+    """Read one stored message (spec §3.2). Raises as `decode_event`.
+
+    Args:
+        data: one JSON object, text or UTF-8 bytes.
+        lenient: take what `ingest_event` takes, so that what a consumer has stored can be read again: unknown block
+            kinds and finish reasons are carried.
+    """
+    return _decode(_MESSAGE, AgMessage, data, lenient=lenient)
 
 
 def decode_input(data: Data) -> AgInput:
@@ -131,9 +152,15 @@ def decode_input(data: Data) -> AgInput:
     return _decode(_INPUT, AgInput, data)
 
 
-def decode_result(data: Data) -> AgReduceResult:
-    """Read one folded thread (spec §2, §5). Raises as `decode_event`."""
-    return _decode(_RESULT, AgReduceResult, data)
+def decode_result(data: Data, *, lenient: bool = False) -> AgReduceResult:
+    """Read one folded thread (spec §2, §5). Raises as `decode_event`.
+
+    Args:
+        data: one JSON object, text or UTF-8 bytes.
+        lenient: take what `ingest_event` takes, so that what a consumer has stored can be read again: unknown block
+            kinds and finish reasons are carried.
+    """
+    return _decode(_RESULT, AgReduceResult, data, lenient=lenient)
 
 
 def decode_ask(data: Data) -> AgPausedAsk:
@@ -170,14 +197,14 @@ def match_answer(answer: AgHitlAnswer, ask: AgPausedAsk | HitlAsk) -> None:
             ``grantModeId`` missing, undeclared, or given for an ask without modes. ``path`` names the field.
     """
     if answer.ask_id != ask.ask_id:
-        raise ValidationError(f"the answer is for {answer.ask_id!r}, the ask is {ask.ask_id!r}", "$.askId")
+        raise ValidationError(f"the answer is for {shown(answer.ask_id)}, the ask is {shown(ask.ask_id)}", "$.askId")
     if answer.request_state != ask.request_state:
         raise ValidationError("requestState must be echoed unchanged from the ask", "$.requestState")
     if ask.token is not None and answer.token != ask.token:
         raise ValidationError("token does not match the ask", "$.token")
     modes = [mode.id for mode in ask.grant_modes or ()]
     if answer.grant_mode_id is not None and answer.grant_mode_id not in modes:
-        raise ValidationError(f"the ask declares no grant mode {answer.grant_mode_id!r}", "$.grantModeId")
+        raise ValidationError(f"the ask declares no grant mode {shown(answer.grant_mode_id)}", "$.grantModeId")
     if modes and answer.status == "resolved" and answer.grant_mode_id is None:
         raise ValidationError("the ask declares grant modes: a resolved answer must choose one", "$.grantModeId")
 
@@ -231,36 +258,49 @@ def _decode(fast: Callable[[Data], _T], tp: Any, data: Data, *, lenient: bool = 
     try:
         return fast(data)
     except _REFUSED:
-        value: _T = reader(tp)(utf8(data), "$", lenient)
+        value: _T = _carefully(lambda text, lenient: reader(tp)(text, "$", lenient), data, lenient)
         return value
 
 
-def _careful_event(data: Data, lenient: bool) -> AgStreamEvent | UnknownEvent:
-    text = utf8(data)
+def _carefully(read: Callable[[bytes, bool], _T], data: Data, lenient: bool) -> _T:
+    try:
+        return read(utf8(data), lenient)
+    except RecursionError:
+        raise DecodeError(TOO_DEEP) from None
+
+
+def _careful_event(text: bytes, lenient: bool) -> AgStreamEvent | UnknownEvent:
     found = members(text, "$")
     type_ = discriminant(found, "type", "$")
     arm = EVENT_TYPES.get(type_)
     if arm is not None:
-        read = struct_reader(arm)
-        event: AgEvent = _with_any_ordinal(read, found) if lenient else read.build(found, "$", False)
+        event: AgEvent = _with_ordinal(struct_reader(arm), found, lenient)
         return event
     if is_ext_type(type_, lenient=lenient):
         return _ext_event(type_, found, lenient)
     if type_.startswith("ext.") and not lenient:
-        raise ValidationError(f"Invalid ext type {type_!r}: ext.<vendor>.<key>, lower case, no empty segment", "$.type")
-    return UnknownEvent(type_, _ordinal(found, lenient), text)
+        raise ValidationError(
+            f"Invalid ext type {shown(type_)}: ext.<vendor>.<key>, lower case, no empty segment", "$.type"
+        )
+    return UnknownEvent(type_, _ordinal(found, lenient), one_line(text))
 
 
 def _ordinal(found: Members, lenient: bool) -> Any:
+    """The ordinal, by value: 1.0 is 1. Strictly it counts from 0; a lenient reader takes any number."""
     if "seq" not in found:
         raise ValidationError("Object missing required field `seq`", "$")
-    return reader(int | float if lenient else _ORDINAL)(found["seq"], "$.seq", lenient)
+    seq = reader(int | float)(found["seq"], "$.seq", lenient)
+    if isinstance(seq, float) and seq.is_integer():
+        seq = int(seq)
+    if not lenient and (isinstance(seq, float) or seq < 0):
+        raise ValidationError(f"Expected an `int` >= 0, got {seq}", "$.seq")
+    return seq
 
 
-def _with_any_ordinal(read: StructReader, found: Members) -> Any:
-    """A lenient reader takes any number as ``seq``: the ordinal is read apart, the type keeps its own rule."""
-    seq = _ordinal(found, True)
-    event = read.build({**found, "seq": msgspec.Raw(b"0")}, "$", True)
+def _with_ordinal(read: StructReader, found: Members, lenient: bool) -> Any:
+    """The ordinal is read apart, since the type's own rule for it takes no other form of the number."""
+    seq = _ordinal(found, lenient)
+    event = read.build({**found, "seq": msgspec.Raw(b"0")}, "$", lenient)
     return msgspec.structs.replace(event, seq=seq)
 
 

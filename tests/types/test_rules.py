@@ -45,6 +45,12 @@ BROKEN: list[tuple[str, Callable[[], Any], str, str]] = [
         "parentTurnId",
         "cannot be its own parent",
     ),
+    (
+        "own parent record",
+        lambda: t.AgTurnRecord(turn_id="t", thread_id="th", parent_turn_id="t"),
+        "parentTurnId",
+        "cannot be its own parent",
+    ),
     ("own parent input", lambda: start(parent_turn_id="t"), "parentTurnId", "cannot be its own parent"),
     ("last chunk", lambda: t.ArtifactEnd(seq=0, artifact_id="a", last_chunk=False), "lastChunk", "must be true"),  # pyright: ignore[reportArgumentType]
     ("action id", lambda: action(want_response=True), "actionId", "required when wantResponse is true"),

@@ -40,7 +40,9 @@ READERS = [decode_event, ingest_event]
 
 
 @pytest.mark.parametrize("read", READERS)
-@pytest.mark.parametrize("convert", [str, str.encode, lambda s: bytearray(s.encode()), lambda s: memoryview(s.encode())])
+@pytest.mark.parametrize(
+    "convert", [str, str.encode, lambda s: bytearray(s.encode()), lambda s: memoryview(s.encode())]
+)
 def test_text_and_bytes_read_alike(read: Any, convert: Any) -> None:
     event = read(convert('{"type":"text.delta","seq":3,"id":"b","delta":"é"}'))
     assert event == TextDelta(seq=3, id="b", delta="é")
@@ -61,7 +63,8 @@ class TestUnknownFields:
             '{"type":"messages.snapshot","seq":0,"x0":0,"messages":[{"id":"m","role":"assistant","x1":1,"content":['
             '{"type":"tool-result","toolCallId":"c","x2":2,"content":[{"type":"text","text":"t","x3":3,"citations":['
             '{"kind":"url","citedText":"c","url":"u","x4":4}]}]}],"usage":{"byModel":{"m":{"x5":5}}}}],'
-            '"turns":[{"turnId":"t","threadId":"th","outcome":{"type":"paused","asks":[{"askId":"a","kind":"text","x6":6}],"x7":7}}]}'
+            '"turns":[{"turnId":"t","threadId":"th","outcome":{"type":"paused","x7":7,'
+            '"asks":[{"askId":"a","kind":"text","x6":6}]}}]}'
         )
         event = decode_event(text)
         assert isinstance(event, MessagesSnapshot)
@@ -75,13 +78,15 @@ class TestUnknownFields:
     @pytest.mark.parametrize(
         "text",
         [
-            '{"surface":"a2ui","surfaceId":"s","a2uiMessage":"action","name":"n","sourceComponentId":"c","timestamp":"t","context":{},"zap":1}',
+            '{"surface":"a2ui","surfaceId":"s","a2uiMessage":"action","name":"n","sourceComponentId":"c",'
+            '"timestamp":"t","context":{},"zap":1}',
             '{"surface":"mcp-app","surfaceId":"s","method":"ui/open-link","params":{"url":"u","zap":2},"zap":1}',
         ],
     )
     def test_surface_interactions(self, text: str) -> None:
         envelope = (
-            '{"protocol":"agjson","version":"1.0.0-draft.1","threadId":"th","turnId":"t","kind":"resume","uiActions":[%s]}'
+            '{"protocol":"agjson","version":"1.0.0-draft.1","threadId":"th","turnId":"t","kind":"resume",'
+            '"uiActions":[%s]}'
         )
         assert json.loads(encode(decode_input(envelope % text))) == json.loads(envelope % text)
 
@@ -105,7 +110,9 @@ class TestUnknownFields:
 
 
 class TestUnknownTypes:
-    @pytest.mark.parametrize("type_", ["text.chunk", "tool-result", "hitl.answer", "x-acme.tick", "ext.acme", "snake_case", ""])
+    @pytest.mark.parametrize(
+        "type_", ["text.chunk", "tool-result", "hitl.answer", "x-acme.tick", "ext.acme", "snake_case", ""]
+    )
     def test_strict_refuses_lenient_carries(self, type_: str) -> None:
         text = json.dumps({"seq": 7, "type": type_, "n": 1.5}).encode()
         with pytest.raises(ValidationError) as caught:
@@ -132,7 +139,10 @@ class TestUnknownTypes:
         assert encode(event) == text
 
     def test_unknown_finish_reason(self) -> None:
-        text = '{"type":"turn.done","seq":0,"turnId":"t","outcome":{"type":"success"},"finishReason":"bored","_meta":{"a":1}}'
+        text = (
+            '{"type":"turn.done","seq":0,"turnId":"t","outcome":{"type":"success"},'
+            '"finishReason":"bored","_meta":{"a":1}}'
+        )
         with pytest.raises(ValidationError) as caught:
             decode_event(text)
         assert caught.value.path == "$.finishReason"
@@ -143,7 +153,8 @@ class TestUnknownTypes:
 
     def test_unknown_finish_reason_of_a_turn_record(self) -> None:
         event = ingest_event(
-            '{"type":"messages.snapshot","seq":0,"messages":[],"turns":[{"turnId":"t","threadId":"th","finishReason":"bored"}]}'
+            '{"type":"messages.snapshot","seq":0,"messages":[],'
+            '"turns":[{"turnId":"t","threadId":"th","finishReason":"bored"}]}'
         )
         assert to_dict(event)["turns"] == [
             {"turnId": "t", "threadId": "th", "finishReason": "unknown", "_meta": {"agjson/finishReason": "bored"}}
@@ -153,7 +164,10 @@ class TestUnknownTypes:
         ("text", "path"),
         [
             ('{"type":"message.start","seq":0,"id":"m","role":"king","turnId":"t","threadId":"th"}', "$.role"),
-            ('{"type":"turn.done","seq":0,"turnId":"t","outcome":{"type":"success"},"finishReason":1}', "$.finishReason"),
+            (
+                '{"type":"turn.done","seq":0,"turnId":"t","outcome":{"type":"success"},"finishReason":1}',
+                "$.finishReason",
+            ),
             ('{"type":"message.start","seq":0,"id":"m","role":"\\ud83d","turnId":"t","threadId":"th"}', "$.role"),
             ('{"type":"text.delta","seq":0,"id":"b"}', "$"),
             ('{"type":"text.delta","seq":0,"id":"b","delta":null}', "$.delta"),
@@ -174,7 +188,7 @@ class TestUnknownTypes:
 
     def test_lenient_ordinals(self) -> None:
         for seq in ("1.5", "-1"):
-            text = '{"type":"text.delta","seq":%s,"id":"b","delta":"x"}' % seq
+            text = f'{{"type":"text.delta","seq":{seq},"id":"b","delta":"x"}}'
             with pytest.raises(ValidationError):
                 decode_event(text)
             assert ingest_event(text).seq == json.loads(seq)
@@ -182,7 +196,10 @@ class TestUnknownTypes:
 
 class TestExt:
     def test_payload_and_envelope(self) -> None:
-        text = '{"type":"ext.acme.tick","seq":0,"id":"i","turnId":"t","messageId":"m","parentId":"p","_meta":{"k":null},"n":1,"shadowed":{"id":2}}'
+        text = (
+            '{"type":"ext.acme.tick","seq":0,"id":"i","turnId":"t","messageId":"m","parentId":"p",'
+            '"_meta":{"k":null},"n":1,"shadowed":{"id":2}}'
+        )
         event = decode_event(text)
         assert event == ExtEvent(
             type="ext.acme.tick", seq=0, id="i", turn_id="t", message_id="m", parent_id="p", meta={"k": None},
@@ -222,7 +239,8 @@ class TestExt:
         (
             decode_input,
             '{"protocol":"agjson","version":"1.0.0","threadId":"th","turnId":"t","kind":"resume",'
-            '"uiActions":[{"surface":"a2ui","a2uiMessage":"error","code":"VALIDATION_FAILED","message":"m","surfaceId":"s"}]}',
+            '"uiActions":[{"surface":"a2ui","a2uiMessage":"error","code":"VALIDATION_FAILED","message":"m",'
+            '"surfaceId":"s"}]}',
             "$.uiActions[0].path",
         ),
         (
@@ -293,3 +311,30 @@ def test_from_dict_reads_what_to_dict_gives() -> None:
     assert to_dict(block) == value
     with pytest.raises(UnknownTypeError):
         from_dict(value, "block")
+
+
+def test_what_a_consumer_stored_is_read_again() -> None:
+    reducer = agjson.Reducer()
+    hologram = b'{"type":"hologram","rays":[1, 2.50]}'
+    for line in (
+        b'{"type":"turn.start","seq":0,"turnId":"t","threadId":"th"}',
+        b'{"type":"message.start","seq":1,"id":"m","role":"assistant","turnId":"t","threadId":"th"}',
+        b'{"type":"content.block","seq":2,"block":%s}' % hologram,
+    ):
+        reducer.push(ingest_event(line))
+    stored = encode(reducer.result())
+    assert hologram in stored
+    assert decode_result(stored, lenient=True) == reducer.result()
+    with pytest.raises(UnknownTypeError) as caught:
+        decode_result(stored)
+    assert caught.value.path == "$.messages[0].content[0].type"
+
+
+@pytest.mark.parametrize(("text", "seq"), [("1.0", 1), ("1e2", 100), ("0.0", 0)])
+def test_an_ordinal_counts_by_value(text: str, seq: int) -> None:
+    for read in READERS:
+        for type_ in ("turn.abort", "ext.acme.tick"):
+            event = read(f'{{"type":"{type_}","seq":{text}}}')
+            assert event.seq == seq
+            assert type(event.seq) is int
+    assert ingest_event(f'{{"type":"new.thing","seq":{text}}}').seq == seq
