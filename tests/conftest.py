@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.corpus import corpus_path, corpus_required, missing_reason
+
+
+# A busy machine misses any deadline; and the same examples in every run, so that only a change can make a test fail.
+settings.register_profile(
+    "agjson",
+    deadline=None,
+    derandomize="AGJSON_HYPOTHESIS_EXAMPLES" not in os.environ,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("agjson")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -138,7 +138,7 @@ def _recognise_object(head: bytearray, chunks: Iterator[bytes], limit: int | Non
     value = _Balance()
     value.depth = 1
     end = value.find_end(head, 1)
-    searched = judged = 0
+    searched, judged = 0, 1
     broken = False  # a line ends before the value does
     while True:
         if not broken:
@@ -146,14 +146,15 @@ def _recognise_object(head: bytearray, chunks: Iterator[bytes], limit: int | Non
             broken = head.find(b"\n", searched, stop) >= 0
             searched = stop
         if broken:
+            # Judged at the first line, the second, the fourth and so on: the cost stays linear, and how the bytes
+            # arrive decides nothing.
+            limit_of_lines = min(len(head) if end < 0 else end, _LOOKAHEAD)
+            while (cut := _after_lines(head, judged, limit_of_lines)) >= 0:
+                if not _may_be_json(bytes(head[:cut])):
+                    return "lines"
+                judged *= 2
             if end >= 0 or len(head) >= _LOOKAHEAD:
                 return "values" if _may_be_json(_prefix(head, end)) else "lines"
-            # Judged again each time the lines have doubled: the cost stays linear.
-            lines = head.count(b"\n")
-            if lines >= 2 * judged:
-                judged = lines
-                if not _may_be_json(_prefix(head, end)):
-                    return "lines"
         elif end >= 0:
             after = _space_end(head, end)
             if after < len(head) or head.find(b"\n", end, after) >= 0:
@@ -169,6 +170,16 @@ def _recognise_object(head: bytearray, chunks: Iterator[bytes], limit: int | Non
             if end >= 0:
                 end += len(head)
         head += chunk
+
+
+def _after_lines(head: bytearray, count: int, stop: int) -> int:
+    """Where the line after the first ``count`` lines begins, -1 if they do not all end before ``stop``."""
+    at = -1
+    for _ in range(count):
+        at = head.find(b"\n", at + 1, stop)
+        if at < 0:
+            return -1
+    return at + 1
 
 
 def _prefix(head: bytearray, end: int) -> bytes:

@@ -243,6 +243,14 @@ class TestRecognition:
         if others < 10:
             assert read(first + b"\n" + (line + b"\n") * others) == expected
 
+    @pytest.mark.parametrize("first", ['{"type":', '{"a":[1,', '{"a":"b', '{"a":{"b":1},', "{"])
+    @pytest.mark.parametrize("third", ['{"n":2}', "x", '{"a":', ""])
+    def test_a_broken_first_line_is_judged_the_same_however_it_arrives(self, first: str, third: str) -> None:
+        text = "\n".join([first, '{"n":1}', third, '{"n":3}', '{"n":4}', ""]).encode()
+        whole = outcome([text])
+        assert outcome(text[at : at + 1] for at in range(len(text))) == whole
+        assert outcome(text.splitlines(keepends=True)) == whole
+
     @pytest.mark.parametrize("size", [10, 100_000])
     def test_a_long_value_over_lines_is_recognised(self, size: int) -> None:
         value = json.dumps({"a": ["{", size * "x", {"b": None}], "c": list(range(size // 10))}, indent=2).encode()
