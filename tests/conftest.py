@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.corpus import corpus_path, corpus_required, missing_reason
 
-
 # A busy machine misses any deadline; and the same examples in every run, so that only a change can make a test fail.
 settings.register_profile(
     "agjson",

@@ -72,12 +72,15 @@ def reasoning_start(tracker: Tracker, event: ReasoningStart) -> None:
         tracker.report("INV-MSG", f"a part for block `{event.id}` of a sealed message or closed turn")
         block.message = tracker.nowhere
     else:
+        _check_turn_of_block(tracker, event, block)
         if block.ended:
             block.home.dangling += 1
         block.starts += 1
         block.ended = False
     if part is not None:
-        block.parts = {part} if block.parts is None else block.parts | {part}
+        if block.parts is None:
+            block.parts = set()
+        block.parts.add(part)
 
 
 def reasoning_delta(tracker: Tracker, event: ReasoningDelta) -> None:
@@ -98,7 +101,10 @@ def reasoning_opaque(tracker: Tracker, event: ReasoningOpaque) -> None:
     if block is None:
         _unknown_block(tracker, tracker.reasonings, event.id, "reasoning.opaque", "reasoning")
         return
-    if block.fragments is None:
+    _check_turn_of_block(tracker, event, block)
+    if block.message is tracker.nowhere:
+        pass
+    elif block.fragments is None:
         if not event.value:
             tracker.report("OPAQUE", f"reasoning block `{event.id}` gets an empty {event.kind}")
     elif event.value and _digest(event.value).digest() != block.fragments.digest():
@@ -117,6 +123,7 @@ def reasoning_opaque_delta(tracker: Tracker, event: ReasoningOpaqueDelta) -> Non
     if not block.message.open:
         tracker.report("INV-MSG", f"reasoning.opaque.delta for block `{event.id}` of a sealed message or closed turn")
         block.message = tracker.nowhere
+    _check_turn_of_block(tracker, event, block)
     if block.message is tracker.nowhere:
         return
     if block.fragments is None:
@@ -174,6 +181,7 @@ def _end_block(tracker: Tracker, table: dict[str, Block], event: TextEnd | Reaso
         return
     if block.message is tracker.nowhere:
         return
+    _check_turn_of_block(tracker, event, block)
     if block.ends >= block.starts:
         tracker.report("INV-BLOCK", f"{event.type} ends block `{event.id}` a second time")
     elif tracker.in_flush and not block.message.open:
@@ -182,6 +190,16 @@ def _end_block(tracker: Tracker, table: dict[str, Block], event: TextEnd | Reaso
     if not block.ended:
         block.ended = True
         block.home.dangling -= 1
+
+
+def _check_turn_of_block(
+    tracker: Tracker,
+    event: TextEnd | ReasoningStart | ReasoningEnd | ReasoningOpaque | ReasoningOpaqueDelta,
+    block: Block,
+) -> None:
+    """Report an event that names another turn than that of its block, once for each block."""
+    if block.message is not tracker.nowhere and not tracker.is_of(event, block.turn_id, f"block `{event.id}`"):
+        block.message = tracker.nowhere
 
 
 def _unknown_block(tracker: Tracker, table: dict[str, Block], block_id: str, type: str, kind: str) -> None:

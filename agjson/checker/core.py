@@ -146,11 +146,30 @@ _RULES: dict[type, _Rule] = {
 @cache
 def _table() -> dict[type, _Rule]:
     """The rules by event class; for a class with wire objects inside, those are looked at first."""
-    table = dict(_RULES)
-    for cls, rule in _RULES.items():
+    table = {cls: _with_owner(cls, rule) for cls, rule in _RULES.items()}
+    for cls, rule in table.items():
         if issubclass(cls, AgStruct) and holds_structs(cls):
             table[cls] = _with_fields(rule)
     return table
+
+
+# Deltas are compared with their block, with no step to spare; a removal of all may name a turn that does not exist;
+# what an unknown event names cannot be read.
+_WITHOUT_OWNER = frozenset((TextDelta, ReasoningDelta, ToolArgsDelta, MessageRemove, UnknownEvent))
+
+
+def _with_owner(cls: type, rule: _Rule) -> _Rule:
+    """The rule, and after it, since it may bring the turn, the check of the turn and the message that are named."""
+    if cls in _WITHOUT_OWNER:
+        return rule
+
+    def check_both(tracker: Tracker, event: Any) -> None:
+        before = len(tracker.found)
+        rule(tracker, event)
+        if event.turn_id is not None or event.message_id is not None:
+            tracker.check_named(event, quiet=len(tracker.found) > before)
+
+    return check_both
 
 
 def _with_fields(rule: _Rule) -> _Rule:
@@ -251,7 +270,7 @@ class Checker:
         for cls in type(item).__mro__:
             rule = _RULES.get(cls)
             if rule is not None:
-                return _with_fields(rule)
+                return _with_fields(_with_owner(cls, rule))
         raise TypeError(f"expected an event or its JSON text, got {type(item).__name__}")
 
     def _push_faulty(self, text: str | bytes, fault: DecodeError) -> list[Violation]:

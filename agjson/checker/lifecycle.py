@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agjson.checker.asks import check_pause
-from agjson.checker.state import Message, Tracker, Turn
+from agjson.checker.state import Message, Tracker, Turn, newest
 from agjson.types import (
     UNSET,
     MessageEnd,
@@ -70,7 +70,7 @@ def _open(tracker: Tracker, turn_id: str, by: str) -> Turn:
         # A snapshot or an earlier invoke knew it, or it was used before it was opened, which has been reported.
         turn.opened = True
         turn.line, turn.seq = tracker.line, tracker.seq
-        tracker.open_turns[turn_id] = turn
+        tracker.open_turns[turn_id] = tracker.owed_turns[turn_id] = turn
     return turn
 
 
@@ -113,9 +113,9 @@ def turn_abort(tracker: Tracker, event: TurnAbort) -> None:
         if first:
             _check_order_of_ends(tracker)
         tracker.flush_line = tracker.line
-        newest = next(reversed(tracker.open_turns.values()), None)
-        if newest is not None and newest is not turn and newest.opened and turn.opened:
-            tracker.suspect_here(f"turn `{turn.id}` is aborted before the later turn `{newest.id}`")
+        latest = newest(tracker.open_turns)
+        if latest is not None and latest is not turn and latest.opened and turn.opened:
+            tracker.suspect_here(f"turn `{turn.id}` is aborted before the later turn `{latest.id}`")
     tracker.close_turn(turn, "turn.abort")
 
 
@@ -166,8 +166,10 @@ def message_start(tracker: Tracker, event: MessageStart) -> None:
     turn = tracker.known_turn(event.turn_id)
     before = tracker.messages.get(event.id)
     if before is not None:
-        if not before.restored or before.sealed:
+        if not before.restored or before.shut:
             tracker.report("INV-MSG", f"message `{event.id}` is started a second time")
+        elif before.filled:
+            tracker.report("INV-MSG", f"message `{event.id}` is started anew, which loses its content")
         tracker.remove_message(before)
     elif event.id in tracker.known_ids:
         tracker.report("INV-MSG", f"message `{event.id}` is in the thread already")
@@ -191,13 +193,14 @@ def message_end(tracker: Tracker, event: MessageEnd) -> None:
     if message.sealed:
         tracker.report("INV-MSG", f"message `{event.id}` is ended a second time")
         return
+    tracker.is_of(event, message.turn_id, f"message `{event.id}`")
     if tracker.in_flush:
         tracker.suspect_here(f"message `{event.id}` ends after the flush has begun to abort turns")
     message.sealed = True
     message.open = message.owed = False
     tracker.unsealed.pop(event.id, None)
     if message.turn is not None:
-        message.turn.unsealed.pop(event.id, None)
+        message.turn.drop(message)
     if tracker.ending_line != tracker.line - 1:
         tracker.ending = []
     tracker.ending.append((tracker.line, tracker.seq, message))
@@ -208,11 +211,13 @@ def message_remove(tracker: Tracker, event: MessageRemove) -> None:
     """Delete a message, or all of a turn; an unknown id is no fault (spec §5, §8 item 19)."""
     if event.id != "*":
         message = tracker.messages.get(event.id)
+        right = message is None or tracker.is_of(event, message.turn_id, f"message `{event.id}`")
+        tracker.check_named(event, quiet=not right)
         if message is not None:
             tracker.remove_message(message)
         return
-    of_turn = [m for m in tracker.messages.values() if m.turn_id == event.turn_id]
-    for message in of_turn:
+    of_turn = tracker.by_turn.get(event.turn_id, {}) if event.turn_id is not None else {}
+    for message in list(of_turn.values()):
         tracker.remove_message(message)
 
 
@@ -246,8 +251,8 @@ def end_of_invoke(tracker: Tracker, line: int) -> None:
             tracker.report_at(message.line, message.seq, "INV-MSG", f"message `{message.id}` is never ended")
         message.owed = False
     tracker.unsealed.clear()
-    for turn in tracker.open_turns.values():
-        if turn.opened:
-            tracker.report_at(turn.line, turn.seq, "INV-TURN", f"turn `{turn.id}` is never closed")
+    for turn in tracker.owed_turns.values():
+        tracker.report_at(turn.line, turn.seq, "INV-TURN", f"turn `{turn.id}` is never closed")
         turn.opened = False
+    tracker.owed_turns.clear()
     tracker.ending = []

@@ -132,16 +132,17 @@ def state_delta(tracker: Tracker, event: StateDelta) -> None:
 
 def memory_write(tracker: Tracker, event: MemoryWrite) -> None:
     """Write or patch a memory record; a patch needs a value that the thread has set before (spec §5)."""
-    record = (event.scope, event.key or "")
+    key = event.key or ""
+    keys = tracker.memory.setdefault(event.scope, set())
     if event.patch is UNSET:
-        tracker.memory.add(record)
+        keys.add(key)
         return
     _check_patch(tracker, event.patch, "memory.write")
-    if record not in tracker.memory:
+    if key not in keys:
         if not tracker.continued:
             name = "the default record" if not event.key else f"record `{event.key}`"
             tracker.report("PATCH", f"memory.write patches {name} of scope {event.scope}, which no value has set")
-        tracker.memory.add(record)
+        keys.add(key)
 
 
 def _check_patch(tracker: Tracker, patch: JsonValue, what: str) -> None:

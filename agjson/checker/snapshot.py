@@ -39,14 +39,15 @@ def restore(tracker: Tracker, result: AgReduceResult) -> None:
     _restore_messages(tracker, result.messages)
     _restore_artifacts(tracker, result.artifacts)
     _restore_memory(tracker, result.memory)
-    tracker.memory.update((record.scope, record.key or "") for record in result.memory)
+    for record in result.memory:
+        tracker.memory.setdefault(record.scope, set()).add(record.key or "")
     tracker.has_state = result.state is not UNSET
 
 
 def _restore_turns(tracker: Tracker, records: Iterable[AgTurnRecord]) -> None:
     before = tracker.turns
     tracker.turns = {}
-    tracker.open_turns = {}
+    parents: dict[str, str] = {}
     for record in records:
         turn_id = record.turn_id
         if turn_id in tracker.turns:
@@ -56,37 +57,76 @@ def _restore_turns(tracker: Tracker, records: Iterable[AgTurnRecord]) -> None:
         if turn is None:
             turn = Turn(turn_id, tracker.line, tracker.seq, opened=False)
             turn.nested = record.parent_turn_id is not None
-        # `subagent.done` leaves no trace in a record: a nested turn is taken to have ended with its parent.
-        parent = tracker.turns.get(record.parent_turn_id) if record.parent_turn_id is not None else None
-        if turn.closed is None and (record.outcome is not None or (parent is not None and parent.closed is not None)):
+        if turn.closed is None and record.outcome is not None:
             turn.closed = "a snapshot"
         tracker.turns[turn_id] = turn
-        if turn.closed is None:
-            tracker.open_turns[turn_id] = turn
+        if record.parent_turn_id is not None:
+            parents[turn_id] = record.parent_turn_id
         for ask in record.asks or ():
             remember_ask(tracker, ask)
         for source in record.sources or ():
             tracker.sources.add(source.source_id)
             tracker.cited.pop(source.source_id, None)
+    tracker.open_turns = _running(tracker.turns, parents)
+    tracker.owed_turns = {
+        turn_id: turn
+        for turn_id, turn in tracker.owed_turns.items()
+        if turn.closed is None and tracker.turns.get(turn_id) is turn
+    }
+
+
+def _running(turns: dict[str, Turn], parents: dict[str, str]) -> dict[str, Turn]:
+    """Close the nested turns that have ended, since `subagent.done` leaves no trace in a record.
+
+    A nested turn runs if its parent is known to run, wherever the two records stand. Below a label that no turn bears
+    it may run for as long as another turn does: it stays open, and takes what names it alone.
+
+    Args:
+        turns: all turns by id, those with an outcome closed.
+        parents: the parent of each nested turn, or the label in place of one.
+
+    Returns:
+        The turns that run.
+    """
+    nested: dict[str, list[Turn]] = {}
+    waiting: list[Turn] = []
+    for turn in turns.values():
+        if turn.closed is None and turn.id in parents:
+            nested.setdefault(parents[turn.id], []).append(turn)
+        elif turn.closed is None:
+            waiting.append(turn)
+    running: set[str] = set()
+    while waiting:
+        turn = waiting.pop()
+        running.add(turn.id)
+        waiting += nested.pop(turn.id, ())
+    if running:
+        for label in [label for label in nested if label not in turns]:
+            waiting += nested.pop(label)
+        while waiting:
+            waiting += nested.pop(waiting.pop().id, ())
+    for ended in nested.values():
+        for turn in ended:
+            turn.closed = "a snapshot"
+    return {turn_id: turn for turn_id, turn in turns.items() if turn_id in running}
 
 
 def _restore_messages(tracker: Tracker, messages: Iterable[AgMessage]) -> None:
     before = tracker.messages
     tracker.messages = {}
+    tracker.by_turn = {}
     tracker.texts = {}
     tracker.reasonings = {}
     tracker.calls = {}
     tracker.partials = {}
-    for turn in tracker.turns.values():
-        turn.pointers = {}
-        turn.unsealed = {}
-        turn.unassembled = {}
-        turn.unsigned = {}
+    for turn in tracker.busy_turns.values():
+        turn.clear()
+    tracker.busy_turns = {}
     for stored in messages:
         if stored.id in tracker.messages:
             tracker.report("INV-MSG", f"a snapshot holds message `{stored.id}` twice")
             continue
-        tracker.messages[stored.id] = _restored(tracker, stored, before.get(stored.id))
+        tracker.enter_message(_restored(tracker, stored, before.get(stored.id)))
     for message_id in [name for name in tracker.unsealed if name not in tracker.messages]:
         del tracker.unsealed[message_id]
 
@@ -96,6 +136,7 @@ def _restored(tracker: Tracker, stored: AgMessage, before: Message | None) -> Me
     message = Message(stored.id, turn, stored.candidate_index or 0, tracker.line)
     message.turn_id = stored.turn_id
     message.restored = True
+    message.filled = bool(stored.content)
     message.open = False
     if before is not None:
         message.line, message.seq, message.order = before.line, before.seq, before.order
@@ -113,7 +154,7 @@ def _restored(tracker: Tracker, stored: AgMessage, before: Message | None) -> Me
         elif isinstance(block, ToolResultBlock):
             tracker.announced_calls.add(block.tool_call_id)
             if block.preliminary:
-                tracker.partials[block.tool_call_id] = (message, given_fields(block))
+                tracker.keep_partial(block.tool_call_id, message, given_fields(block))
     return message
 
 
@@ -122,5 +163,4 @@ def _restore_artifacts(tracker: Tracker, artifacts: Iterable[AgArtifact]) -> Non
 
 
 def _restore_memory(tracker: Tracker, records: Iterable[AgMemoryRecord]) -> None:
-    tracker.memory = {record for record in tracker.memory if record[0] != "thread"}
-    tracker.memory.update((record.scope, record.key or "") for record in records if record.scope == "thread")
+    tracker.memory["thread"] = {record.key or "" for record in records if record.scope == "thread"}

@@ -7,14 +7,27 @@ then treated as mended, so that one fault does not drown the rest of the stream.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from agjson.checker.rules import Violation
 
-__all__ = ["Block", "Call", "Digest", "Entry", "Message", "Tracker", "Turn"]
+__all__ = ["Block", "Call", "Digest", "Entry", "Message", "Tracker", "Turn", "newest"]
 
+_T = TypeVar("_T")
 
 _LONGEST_MESSAGE = 500
+
+
+def newest(table: dict[str, _T]) -> _T | None:
+    """The value that was put in last; None of an empty table.
+
+    It is taken out and put back, since looking at one end of a dict costs a step for each key removed there.
+    """
+    if not table:
+        return None
+    key, value = table.popitem()
+    table[key] = value
+    return value
 
 
 class Entry(Protocol):
@@ -45,9 +58,9 @@ class Turn:
         "parent_id",
         "pointers",
         "seq",
+        "started",
         "thread_id",
         "unassembled",
-        "unsealed",
         "unsigned",
     )
 
@@ -66,12 +79,30 @@ class Turn:
         self.closed: str | None = None
         # The message that new blocks go to, by candidate (spec §5 message partitioning).
         self.pointers: dict[int | float, Message] = {}
-        self.unsealed: dict[str, Message] = {}
+        # Its messages that are not sealed, by candidate, in order of their starts.
+        self.started: dict[int | float, dict[str, Message]] = {}
         # The asks opened in it, and whether a pause must name each.
         self.asks: dict[str, bool] = {}
         # Calls without their arguments, and reasoning blocks whose signature has come in fragments only.
         self.unassembled: dict[str, Call] = {}
         self.unsigned: dict[str, Block] = {}
+
+    def enter(self, message: Message) -> None:
+        """Take a message that is not sealed."""
+        self.started.setdefault(message.candidate, {})[message.id] = message
+
+    def drop(self, message: Message) -> None:
+        """Forget a message that is sealed or removed."""
+        started = self.started.get(message.candidate)
+        if started is not None:
+            started.pop(message.id, None)
+
+    def clear(self) -> None:
+        """Forget every message and block: they take nothing more."""
+        self.pointers = {}
+        self.started = {}
+        self.unassembled = {}
+        self.unsigned = {}
 
 
 class Message:
@@ -82,11 +113,13 @@ class Message:
         "calls",
         "candidate",
         "dangling",
+        "filled",
         "id",
         "line",
         "open",
         "order",
         "owed",
+        "partials",
         "restored",
         "sealed",
         "seq",
@@ -106,12 +139,16 @@ class Message:
         self.sealed = False
         # True for one that a snapshot brought; results may still land in it.
         self.restored = False
+        # True for one with blocks that a snapshot brought, or that a result has been added to since.
+        self.filled = False
         # True while a `message.start` waits for its `message.end`.
         self.owed = False
         # How many blocks have been started and not ended.
         self.dangling = 0
         self.blocks: list[str] = []
         self.calls: list[str] = []
+        # The calls whose results here are still partial; made when needed.
+        self.partials: set[str] | None = None
 
     @property
     def shut(self) -> bool:
@@ -172,7 +209,12 @@ class Tracker:
         self.known_ids: Collection[str] = known_ids if known_ids is not None else frozenset()
         self.turns: dict[str, Turn] = {}
         self.open_turns: dict[str, Turn] = {}
+        # The turns that this invoke has opened and must close.
+        self.owed_turns: dict[str, Turn] = {}
+        # The turns that have messages or blocks which a snapshot would make them forget.
+        self.busy_turns: dict[str, Turn] = {}
         self.messages: dict[str, Message] = {}
+        self.by_turn: dict[str, dict[str, Message]] = {}
         self.unsealed: dict[str, Message] = {}
         self.opened_messages = 0
         self.texts: dict[str, Block] = {}
@@ -182,7 +224,8 @@ class Tracker:
         # Results that are still partial: where each landed, and the optional fields that it was given.
         self.partials: dict[str, tuple[Message, frozenset[str]]] = {}
         self.artifacts: dict[str, bool] = {}
-        self.memory: set[tuple[str, str]] = set()
+        # The keys that have a value, by scope.
+        self.memory: dict[str, set[str]] = {}
         self.has_state = False
         # Ask id to a fingerprint of each field.
         self.asks: dict[str, dict[str, int]] = {}
@@ -232,30 +275,66 @@ class Tracker:
 
     def open_turn(self, turn_id: str) -> Turn:
         """Record that this item opens a turn."""
-        turn = Turn(turn_id, self.line, self.seq, opened=True)
-        self.turns[turn_id] = self.open_turns[turn_id] = turn
+        turn = self.new_turn(turn_id, opened=True)
+        self.open_turns[turn_id] = self.owed_turns[turn_id] = turn
+        return turn
+
+    def new_turn(self, turn_id: str, *, opened: bool) -> Turn:
+        """Record a turn; stored messages may have named it before."""
+        turn = self.turns[turn_id] = Turn(turn_id, self.line, self.seq, opened=opened)
+        for message in self.by_turn.get(turn_id, {}).values():
+            message.turn = turn
         return turn
 
     def close_turn(self, turn: Turn, by: str) -> None:
         """Record that a turn is closed: its messages take nothing more."""
         turn.closed = by
-        for message in turn.unsealed.values():
-            message.open = False
-        turn.unsealed = {}
-        turn.pointers = {}
-        turn.unassembled = {}
-        turn.unsigned = {}
+        for started in turn.started.values():
+            for message in started.values():
+                message.open = False
+        turn.clear()
+        turn.asks = {}
         self.open_turns.pop(turn.id, None)
+        self.owed_turns.pop(turn.id, None)
+        self.busy_turns.pop(turn.id, None)
 
     def known_turn(self, turn_id: str) -> Turn:
         """The turn of this id; one that nothing has opened is reported (spec §5.0 INV-TURN)."""
         turn = self.turns.get(turn_id)
         if turn is None:
-            turn = self.turns[turn_id] = Turn(turn_id, self.line, self.seq, opened=False)
+            turn = self.new_turn(turn_id, opened=False)
             if turn_id not in self.known_ids:
                 self.report("INV-TURN", f"turn `{turn_id}` has not been opened")
                 self.open_turns[turn_id] = turn
         return turn
+
+    def check_named(self, event: Entry, *, quiet: bool) -> None:
+        """Check the turn and message that any event names: they exist and belong together (spec §5.0 INV-OWNER, §4).
+
+        Args:
+            event: the event, whose own rule has been applied.
+            quiet: that rule has reported something, so that more about the same fault would be noise.
+        """
+        turn_id = event.turn_id
+        name = event.message_id
+        message = self.messages.get(name) if name is not None else None
+        if turn_id is None:
+            if name is not None and message is None and name not in self.known_ids and not quiet:
+                self.report("INV-OWNER", f"the event names message `{name}`, which does not exist")
+        elif turn_id not in self.turns and turn_id not in self.known_ids and turn_id not in self.by_turn:
+            # It is not taken to be open: an event that any turn could own would then find two.
+            self.new_turn(turn_id, opened=False)
+            if not quiet:
+                self.report("INV-TURN", f"turn `{turn_id}` has not been opened")
+        elif message is not None and not quiet:
+            self.is_of(event, message.turn_id, f"message `{message.id}`")
+
+    def is_of(self, event: Entry, turn_id: str | None, what: str) -> bool:
+        """Tell whether an event names no other turn than that of what it is about; another one is reported."""
+        if event.turn_id is None or turn_id is None or event.turn_id == turn_id:
+            return True
+        self.report("INV-OWNER", f"the event names turn `{event.turn_id}`, {what} is in `{turn_id}`")
+        return False
 
     def turn_of(self, event: Entry) -> Turn | None:
         """The turn that owns an event: the one it names, else that of the message it names, else the only one open.
@@ -277,7 +356,7 @@ class Tracker:
     def sole_turn(self) -> Turn | None:
         """The only turn that is open; none or several are reported."""
         if len(self.open_turns) == 1:
-            return next(iter(self.open_turns.values()))
+            return newest(self.open_turns)
         count = f"{len(self.open_turns)} turns are" if self.open_turns else "no turn is"
         self.report("INV-OWNER", f"the event names no turn, and {count} open")
         return None
@@ -290,26 +369,55 @@ class Tracker:
         message.seq = self.seq
         message.order = self.opened_messages
         self.opened_messages += 1
-        self.messages[message_id] = turn.unsealed[message_id] = message
+        self.enter_message(message)
         turn.pointers[candidate] = message
         return message
+
+    def enter_message(self, message: Message) -> None:
+        """Record a message that exists from here on."""
+        self.messages[message.id] = message
+        if message.turn_id is not None:
+            self.by_turn.setdefault(message.turn_id, {})[message.id] = message
+        if message.turn is not None and not message.restored:
+            message.turn.enter(message)
+            self.busy_turns[message.turn.id] = message.turn
+
+    def keep_partial(self, call_id: str, message: Message, given: frozenset[str]) -> None:
+        """Record that a result is still partial, and what it was given so far."""
+        self.partials[call_id] = (message, given)
+        if message is not self.nowhere:
+            if message.partials is None:
+                message.partials = set()
+            message.partials.add(call_id)
+
+    def drop_partial(self, call_id: str) -> None:
+        """Record that a result is whole."""
+        message, _ = self.partials.pop(call_id)
+        if message.partials is not None:
+            message.partials.discard(call_id)
 
     def remove_message(self, message: Message) -> None:
         """Forget a message and free the ids of its blocks; the pointer goes back if it stood there (spec §5)."""
         self.messages.pop(message.id, None)
         self.unsealed.pop(message.id, None)
+        if message.turn_id is not None and message.turn_id in self.by_turn:
+            of_turn = self.by_turn[message.turn_id]
+            of_turn.pop(message.id, None)
+            if not of_turn:
+                del self.by_turn[message.turn_id]
         self.free_ids(message)
         message.open = False
         turn = message.turn
         if turn is None:
             return
-        turn.unsealed.pop(message.id, None)
+        turn.drop(message)
         if turn.pointers.get(message.candidate) is message:
-            del turn.pointers[message.candidate]
-            for other in reversed(turn.unsealed.values()):
-                if other.candidate == message.candidate:
-                    turn.pointers[message.candidate] = other
-                    break
+            other = newest(turn.started.get(message.candidate, {}))
+            if other is not None:
+                turn.pointers[message.candidate] = other
+            else:
+                del turn.pointers[message.candidate]
+                turn.started.pop(message.candidate, None)
 
     def free_ids(self, message: Message) -> None:
         """Let the ids of a message's blocks and calls be used again (spec §5 `message.remove`)."""
@@ -326,16 +434,20 @@ class Tracker:
                 del self.calls[call_id]
                 if message.turn is not None:
                     message.turn.unassembled.pop(call_id, None)
-        for call_id in [name for name, (landed, _) in self.partials.items() if landed is message]:
-            del self.partials[call_id]
+        for call_id in message.partials or ():
+            partial = self.partials.get(call_id)
+            if partial is not None and partial[0] is message:
+                del self.partials[call_id]
 
     def target(self, event: Entry, candidate: int | float | None) -> Message:
         """The message that a new block goes to (spec §5 message partitioning); a closed or missing one is reported."""
+        before = len(self.found)
         turn = self.turn_of(event)
         if turn is None:
             return self.nowhere
         if event.message_id is not None:
-            return self._named(turn, event.message_id)
+            # No message is of a turn that has just been reported: it would be the same fault.
+            return self._named(turn, event.message_id) if len(self.found) == before else self.nowhere
         partition = candidate or 0
         message = turn.pointers.get(partition)
         if turn.closed is not None:
@@ -346,6 +458,7 @@ class Tracker:
         if message is None:
             self.report("INV-MSG", f"a block for turn `{turn.id}`, which has no open message")
             message = turn.pointers[partition] = Message("", turn, partition, self.line)
+            self.busy_turns[turn.id] = turn
         elif not message.open:
             self.report("INV-MSG", f"a block for message `{message.id}`, which is sealed")
             return self.nowhere

@@ -131,6 +131,8 @@ def tool_done(tracker: Tracker, event: ToolDone) -> None:
         message, before = partial
         if message.shut:
             tracker.report("INV-MSG", f"a change to the result of call `{call_id}` in a sealed message or closed turn")
+        elif not tracker.is_of(event, message.turn_id, f"the result of call `{call_id}`"):
+            pass
         elif not event.more and before - given:
             fields = ", ".join(sorted(before - given))
             tracker.report("PARTIAL-LEFTOVER", f"the final result of call `{call_id}` omits {fields}")
@@ -138,9 +140,9 @@ def tool_done(tracker: Tracker, event: ToolDone) -> None:
         message = _landing(tracker, event)
         before = frozenset[str]()
     if event.more:
-        tracker.partials[call_id] = (message, before | given)
+        tracker.keep_partial(call_id, message, before | given)
     elif partial is not None:
-        del tracker.partials[call_id]
+        tracker.drop_partial(call_id)
 
 
 def given_fields(result: ToolDone | ToolResultBlock) -> frozenset[str]:
@@ -176,12 +178,13 @@ def _landing(tracker: Tracker, event: ToolDone) -> Message:
             tracker.report("INV-MSG", f"a result for turn `{turn.id}`, which {turn.closed} has closed")
             return tracker.nowhere
         message = Message(name, turn, event.candidate_index or 0, tracker.line)
-        tracker.messages[name] = turn.unsealed[name] = message
+        tracker.enter_message(message)
     elif message.shut:
         tracker.report("INV-MSG", f"a result for message `{name}`, which is sealed or in a closed turn")
         return tracker.nowhere
     elif event.turn_id is not None and message.turn_id is not None and message.turn_id != event.turn_id:
         tracker.report("INV-OWNER", f"a result names turn `{event.turn_id}`, its message is in `{message.turn_id}`")
+    message.filled = True
     return message
 
 

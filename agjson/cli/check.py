@@ -14,6 +14,7 @@ from agjson.checker import Checker, Violation
 from agjson.cli.files import FileArgument, open_input
 from agjson.cli.results import read_result
 from agjson.cli.streams import FINDINGS, Streams, command
+from agjson.cli.terminal import harmless_json
 
 __all__ = ["check"]
 
@@ -86,7 +87,8 @@ def check(
         for violation in violations:
             found += 1
             message = violation.message.encode("utf-8", errors="backslashreplace").decode()
-            streams.line(write(msgspec.structs.replace(violation, line=lines[violation.line], message=message)))
+            violation = msgspec.structs.replace(violation, line=lines[violation.line], message=message)
+            streams.line(harmless_json(write(violation)))
 
     with open_input(file, streams) as source:
         for item in source.items():

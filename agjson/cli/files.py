@@ -30,6 +30,8 @@ FileArgument = Annotated[
 """The FILE of most commands."""
 
 _CHUNK = 64 * 1024
+# Far more than any event or conversation; what goes on without an end must not take all memory.
+_LONGEST_VALUE = 256 * 1024 * 1024
 # Enough to tell any kind of file by its beginning.
 _PEEKED = 64
 _LINE = re.compile(r"line (\d+): (.*)", re.DOTALL)
@@ -74,10 +76,10 @@ class Input:
         """Every JSON value of the input with its line.
 
         Raises:
-            Unusable: the input ends inside an array, a value or an event.
+            Unusable: the input ends inside an array, a value or an event, or one is longer than 256 MiB.
         """
         try:
-            yield from iter_json(self.chunks())
+            yield from iter_json(self.chunks(), max_bytes=_LONGEST_VALUE)
         except DecodeError as error:
             raise self.unusable(error) from None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agjson.cli.show_screen import StyleName
-from agjson.cli.show_values import WORDS, cut, shown_json, shown_size, shown_url
+from agjson.cli.show_values import WORDS, cut, shown_json, shown_named, shown_size, shown_url
 from agjson.cli.terminal import shown_text, shown_word
 from agjson.types import (
     UNSET,
@@ -189,7 +189,7 @@ def _placeholder(block: Any, limits: Limits) -> str:
             return f"resource: {_joined(block.mime_type, shown_url(block.uri))}"
         case DataBlock():
             name = f"{block.name} {block.id}" if block.id else block.name
-            return f"data {shown_word(name)}: {shown_json(block.data, limits.words)}"
+            return f"data {shown_word(name)}: {shown_named(block.name, block.data, limits.words)}"
         case ProviderRawBlock():
             return f"{shown_word(block.vendor)} part, {shown_size(len(encode(block.raw)))}"
         case UnknownBlock():

@@ -221,7 +221,7 @@ class Viewer:
                 words += f": {shown_word(outcome.reason)}" if outcome.reason else ""
         result = getattr(outcome, "result", UNSET)
         if result is not UNSET:
-            lines.append(("plain", f"result: {shown_json(result, self._limits.value, hide=False)}"))
+            lines.append(("plain", f"result: {shown_json(result, self._limits.value)}"))
         words += f" · {shown_word(str(reason))}" if reason != outcome.type else ""
         words += f" · {shown_word(event.task_state)}" if event.task_state else ""
         words += _usage(event)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeGuard
 
 from agjson.cli.show_blocks import Limits, Line, source_words
-from agjson.cli.show_values import cut, shown_json, shown_members, shown_size, shown_url
+from agjson.cli.show_values import cut, shown_json, shown_members, shown_named, shown_size, shown_url
 from agjson.cli.terminal import shown_text, shown_word
 from agjson.types import (
     UNSET,
@@ -49,7 +49,7 @@ _SHOWN_CHANGES = 5
 def side_lines(event: Any, limits: Limits) -> Iterator[Line]:
     """The lines of an event that needs no memory; none for an event that tells a person nothing."""
     if isinstance(event, ExtEvent):
-        yield "faint", f"[{shown_word(event.type)}] {shown_json(event.payload, limits.words)}"
+        yield "faint", f"[{shown_word(event.type)}] {shown_named(event.type, event.payload, limits.words)}"
     elif isinstance(event, UnknownEvent):
         yield "faint", f"[unknown event {shown_word(event.type)}, {shown_size(len(event.raw))}]"
     else:
@@ -161,7 +161,10 @@ def _state_change(event: StateDelta, limits: Limits) -> Iterator[Line]:
 
 def _memory(event: MemoryWrite, limits: Limits) -> Iterator[Line]:
     name = f"{event.scope} {shown_word(event.key)}" if event.key else event.scope
-    value = shown_json(event.value, limits.words) if event.value is not UNSET else _change(event.patch, limits)
+    if event.value is UNSET:
+        value = _change(event.patch, limits)
+    else:
+        value = shown_named(event.key or "", event.value, limits.words)
     why = f" ({cut(shown_word(event.reason), limits.words)})" if event.reason else ""
     yield "faint", f"[memory] {name}: {value}{why}"
 
@@ -220,7 +223,7 @@ def _surface_end(event: UiSurfaceEnd, _: Limits) -> Iterator[Line]:
 
 
 def _data_model(event: UiDataModel, limits: Limits) -> Iterator[Line]:
-    value = "deleted" if event.value is UNSET else shown_json(event.value, limits.words)
+    value = "deleted" if event.value is UNSET else shown_named(event.path or "/", event.value, limits.words)
     yield "faint", f"[surface {shown_word(event.surface_id)}] data at {shown_word(event.path or '/')}: {value}"
 
 

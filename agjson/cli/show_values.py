@@ -10,7 +10,7 @@ from agjson.cli.terminal import shown_word
 from agjson.types import AgUsage
 from agjson.wire import encode
 
-__all__ = ["WORDS", "cut", "shown_json", "shown_members", "shown_size", "shown_url", "shown_usage"]
+__all__ = ["WORDS", "cut", "shown_json", "shown_members", "shown_named", "shown_size", "shown_url", "shown_usage"]
 
 WORDS = 200
 """The usual limit for a value that is told in passing, in characters."""
@@ -20,10 +20,18 @@ _OPAQUE = frozenset(
     {
         *("ciphertext", "encryptedcontent", "encryptedindex", "encryptedstdout", "opaque", "providerdetails"),
         *("providermetadata", "redactedcontent", "requeststate", "signature", "thoughtsignature", "thinkingsignature"),
-        *("accesstoken", "apikey", "authorization", "clientsecret", "credential", "credentials", "idtoken", "password"),
-        *("refreshtoken", "secret", "sessiontoken", "token"),
+        *("bearer", "otp", "pwd"),
     }
 )
+# However a name of one of these begins, such as with `x`, `client`, `aws` or `refresh`.
+_SECRET_ENDS = (
+    *("accesskey", "apikey", "authorization", "cookie", "cookies", "credential", "credentials", "jwt", "passphrase"),
+    *("passwd", "password", "privatekey", "secret", "secretkey", "secrets", "signingkey", "token"),
+)
+# The members that name what stands under `value` beside them, as in lists of headers and in patches.
+_NAMING = ("name", "key", "path")
+_SEGMENTS = re.compile(r"[/.:~\s]+")
+_NO_WORD = re.compile(r"[^a-z0-9]+")
 _DEEP = 20
 _REFUSED_SCHEMES = frozenset(("javascript", "data", "vbscript"))
 _URL_CHARACTERS = 400
@@ -48,6 +56,11 @@ def shown_json(value: object, limit: int | None = WORDS, *, hide: bool = True) -
         hide: replace members whose names are those of opaque values and credentials (spec §13.1, §13.2).
     """
     return cut(shown_word(encode(_hidden(value, 0) if hide else value).decode()), limit)
+
+
+def shown_named(name: str, value: object, limit: int | None = WORDS) -> str:
+    """A JSON value as `shown_json`, which is not shown where its name or path tells that it is a credential."""
+    return _mark(value) if _is_secret(name) else shown_json(value, limit)
 
 
 def shown_members(members: Mapping[str, object], limit: int | None = WORDS) -> str:
@@ -101,8 +114,10 @@ def _hidden(value: Any, depth: int) -> Any:
     if depth > _DEEP:
         return "…"
     if _is_mapping(value):
+        names_secret = any(isinstance(name := value.get(member), str) and _is_secret(name) for member in _NAMING)
         return {
-            key: _mark(item) if _plain_name(key) in _OPAQUE else _hidden(item, depth + 1) for key, item in value.items()
+            key: _mark(item) if _is_secret(key) or (names_secret and key == "value") else _hidden(item, depth + 1)
+            for key, item in value.items()
         }
     if _is_sequence(value):
         return [_hidden(item, depth + 1) for item in value]
@@ -113,8 +128,14 @@ def _mark(value: Any) -> str:
     return f"({len(value)} characters, not shown)" if isinstance(value, str) else "(not shown)"
 
 
-def _plain_name(key: object) -> str:
-    return str(key).replace("_", "").replace("-", "").lower()
+def _is_secret(name: object) -> bool:
+    """Whether a name, or one step of a path, is that of an opaque value or a credential."""
+    whole = str(name).lower()
+    return any(_is_secret_word(_NO_WORD.sub("", word)) for word in (whole, *_SEGMENTS.split(whole)))
+
+
+def _is_secret_word(word: str) -> bool:
+    return word in _OPAQUE or word.endswith(_SECRET_ENDS)
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:

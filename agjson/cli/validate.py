@@ -11,6 +11,7 @@ import typer
 
 from agjson.cli.files import FileArgument, open_input
 from agjson.cli.streams import FINDINGS, Streams, command
+from agjson.cli.terminal import harmless_json
 from agjson.errors import DecodeError
 from agjson.wire import (
     decode_answer,
@@ -68,7 +69,8 @@ def validate(
                 decode(item.data)
             except DecodeError as error:
                 status = FINDINGS
-                streams.line(write(_Verdict(item.line, False, _utf8(error.message), _utf8(error.path))))
+                verdict = _Verdict(item.line, False, _utf8(error.message), _utf8(error.path))
+                streams.line(harmless_json(write(verdict)))
             else:
                 streams.line(write(_Verdict(item.line, True)))
     return status

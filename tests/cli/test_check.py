@@ -93,3 +93,17 @@ def test_initial_makes_the_stream_a_continuation(tmp_path: Path) -> None:
 def test_a_message_that_quotes_half_a_character_is_printed() -> None:
     done = agjson("check", stdin='{"type":"\\ud83d.start","seq":0}\n')
     assert "\\ud83d.start" in done.values[0]["message"]
+
+
+def test_what_a_terminal_may_not_draw_is_printed_as_json_escapes() -> None:
+    hidden = "x\x9b31m\x7f\u202e\u2066\u2028\u200b\u3164\U000e0041"
+    done = agjson("check", stdin=stream(ev("text.delta", id=hidden, delta="a")))
+    [first, *_] = done.out.splitlines()
+    assert r"x\u009b31m\u007f\u202e\u2066\u2028\u200b\u3164\udb40\udc41" in first
+    assert done.out.isascii()
+    assert hidden in done.values[0]["message"]
+
+
+def test_what_a_terminal_draws_is_printed_as_it_is() -> None:
+    drawn = "ünï 日本語 👩\u200d👧 \u0645\u06cc\u200c\u062e\u0648 \u2764\ufe0f"
+    assert drawn in agjson("check", stdin=stream(ev("text.delta", id=drawn, delta="a"))).out

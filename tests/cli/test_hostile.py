@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agjson.cli.files import Input
+from agjson.cli.streams import Streams, Unusable
 from tests.support.cli import agjson, file, process
 
 READERS = [("show",), ("fold",), ("fold", "--skip-invalid"), ("check",), ("validate",)]
@@ -58,6 +60,44 @@ def test_one_line_of_5_mb(args: tuple[str, ...], tmp_path: Path) -> None:
     garbage = agjson(*args, file(tmp_path, b"x" * 5_000_000))
     assert garbage.status in (0, 1, 2)
     assert len(garbage.err) + len(garbage.out) < 10_000
+
+
+ENDLESS = {
+    "one line": (b"", b"x"),
+    "object": (b'{"type":"', b"x"),
+    "object over lines": (b'{"a":[\n', b"1,\n"),
+    "array": (b'[{"a":"', b"x"),
+    "sse": (b"data: ", b"x"),
+}
+
+
+class Endless:
+    """A file that goes on as long as it is read, in chunks; a test fails before memory does."""
+
+    def __init__(self, begin: bytes, more: bytes) -> None:
+        self._begin = begin
+        self._more = more
+        self.count = 0
+
+    def read1(self, size: int = -1, /) -> bytes:
+        self.count += size
+        assert self.count < 512 * 1024 * 1024
+        begin, self._begin = self._begin, b""
+        return begin or self._more * (size // len(self._more))
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_value_that_does_not_end_is_given_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agjson.cli.files._LONGEST_VALUE", 1_000_000)
+    source = Input(Endless(*ENDLESS[name]), "pipe", Streams())
+    with pytest.raises(Unusable, match=r"^pipe:1: the (value|line) is longer than 1000000 bytes$"):
+        list(source.items())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="an endless file of the system")
+def test_an_endless_file_has_status_2() -> None:
+    done = agjson("check", "/dev/zero")
+    assert (done.status, done.out, done.err) == (2, "", "/dev/zero:1: the value is longer than 268435456 bytes\n")
 
 
 @pytest.mark.parametrize("args", [*READERS, ("to-native", "anthropic")], ids=" ".join)

@@ -112,6 +112,53 @@ def test_no_secret_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    "event",
+    [
+        ev("memory.write", scope="user", key="token", value=SECRET),
+        ev("memory.write", scope="user", key="github:access-token", value={"a": SECRET}),
+        ev("memory.write", scope="user", key="accounts/password/0", value=[SECRET]),
+        ev("ui.data-model", surfaceId="u", path="/token", value=SECRET),
+        ev("ui.data-model", surfaceId="u", path="/login/apiKey/0", value=SECRET),
+        ev("ui.data-model", surfaceId="u", value={"a": [{"jwt": SECRET}]}),
+        ev("ext.acme.token", value=SECRET),
+        ev("content.block", block={"type": "data", "name": "cookie", "data": SECRET}, turnId="t1"),
+        ev("state.snapshot", snapshot={"headers": [{"name": "Authorization", "value": SECRET}]}),
+        ev("state.delta", patch=[1, {"op": "add", "path": "/a/token", "value": SECRET}]),
+        ev("message.metadata", metadata={"key": "set-cookie", "value": SECRET}, turnId="t1"),
+        ev(
+            "turn.done",
+            turnId="t1",
+            finishReason="stop",
+            outcome={"type": "success", "result": {"token": SECRET, "requestState": SECRET}},
+        ),
+    ],
+    ids=lambda event: event["type"],
+)
+def test_a_value_whose_name_marks_it_secret_is_not_shown(event: dict[str, Any]) -> None:
+    out = agjson("show", "--full", stdin=stream(TURN, event)).out
+    assert SECRET not in out
+    assert "not shown)" in out
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("x-api-key", "X_API_KEY", "set-cookie", "Cookie", "private_key", "bearer", "jwt", "id.jwt", "passwd", "pwd"),
+        *("aws_secret_access_key", "clientSecret", "csrf-token", "Proxy-Authorization", "auth.token"),
+    ],
+)
+def test_a_member_of_a_secret_name_is_not_shown(name: str) -> None:
+    out = agjson("show", stdin=stream(TURN, ev("state.snapshot", snapshot={name: SECRET}))).out
+    assert out.splitlines()[1].strip() == f'[state] {{"{name}":"(6 characters, not shown)"}}'
+
+
+@pytest.mark.parametrize("name", ["tokens", "totalTokens", "tokenizer", "cookieBanner", "author", "secretary", "key"])
+def test_a_member_of_another_name_is_shown(name: str) -> None:
+    out = agjson("show", stdin=stream(TURN, ev("state.snapshot", snapshot={name: "plain"}))).out
+    assert out.splitlines()[1].strip() == f'[state] {{"{name}":"plain"}}'
+
+
+@pytest.mark.parametrize(
     ("url", "words"),
     [
         ("https://a.example/p?q=1", "https://a.example/p?q=1"),
@@ -152,6 +199,10 @@ def test_urls_are_text_and_refused_schemes_are_not_shown(url: str, words: str) -
         ("\u202e\u2066\u2028\u2029\u200e\u061c", "\\u202e\\u2066\\u2028\\u2029\\u200e\\u061c"),
         ("\u200b\u2060\ufeff\xad\U000e0041", "\\u200b\\u2060\\ufeff\\xad\\U000e0041"),
         ("\ud83d", "\\ud83d"),
+        ("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0", "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0"),
+        ("\u180b\u180c\u180d\u180e\u180f\ufff0\ufff9", "\\u180b\\u180c\\u180d\\u180e\\u180f\\ufff0\\ufff9"),
+        ("\U000e0000\U000e0100\U000e01ef\U000e0fff", "\\U000e0000\\U000e0100\\U000e01ef\\U000e0fff"),
+        ("\u2764\ufe0f \ufe00", "\u2764\ufe0f \ufe00"),
     ],
 )
 def test_unsafe_characters_become_escapes(text: str, shown: str) -> None:

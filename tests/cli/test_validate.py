@@ -111,6 +111,14 @@ def test_a_message_that_quotes_half_a_character_is_printed() -> None:
     assert "\\ud83d.start" in done.values[0]["error"]
 
 
+def test_what_a_terminal_may_not_draw_is_printed_as_json_escapes() -> None:
+    hidden = "x\u3164\u115f\U000e0100y"
+    done = agjson("validate", stdin=lines([{"type": hidden, "seq": 0}]))
+    assert r"x\u3164\u115f\udb40\udd00y" in done.out
+    assert done.out.isascii()
+    assert hidden in done.values[0]["error"]
+
+
 @pytest.mark.parametrize("vector", vectors("validate"))
 def test_the_vectors_get_their_verdict_on_the_command_line(vector: dict[str, Any]) -> None:
     # In an array, because a lone `[]` is an input without values.
