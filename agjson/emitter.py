@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from agjson._emit.calls import NATIVE_CALL_ID
 from agjson._emit.side import EmitterSide
-from agjson.errors import AgJSONError
+from agjson.errors import AgJSONError, DecodeError
 from agjson.types import (
     EVENT_TYPES,
     PROFILES,
@@ -31,6 +31,7 @@ from agjson.types import (
     profile_needs,
 )
 from agjson.wire import extra_fields
+from agjson.wire._json import plain
 
 __all__ = ["NATIVE_CALL_ID", "Emitter", "OnExcess", "ProfileError"]
 
@@ -179,7 +180,16 @@ class Emitter(EmitterSide):
 
 
 def _with_extra(event: AgEvent, extra: Mapping[str, msgspec.Raw]) -> dict[str, JsonValue]:
-    return {**(event.meta or {}), "agjson/extra": {name: msgspec.json.decode(raw) for name, raw in extra.items()}}
+    return {**(event.meta or {}), "agjson/extra": {name: _value_or_text(raw) for name, raw in extra.items()}}
+
+
+def _value_or_text(raw: msgspec.Raw) -> JsonValue:
+    """The value of a field that was kept as text; the text itself where no value can hold it, such as ``1e400``."""
+    try:
+        value: JsonValue = plain(raw, "$")
+    except DecodeError:
+        return str(memoryview(raw), "utf-8")
+    return value
 
 
 def _gate(profile: AgProfile) -> Callable[[AgStreamEvent], None]:

@@ -24,7 +24,7 @@ _RETRIABLE_CODES = frozenset(
     )
 )
 _RETRIABLE_NAME = re.compile(
-    "Timeout|Connection|Connect|Overloaded|RateLimit|TooManyRequests|Unavailable|InternalServer"
+    "Timeout|Connection|Connect|RemoteProtocol|Overloaded|RateLimit|TooManyRequests|Unavailable|InternalServer"
 )
 
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn, Unpack, cast
 
 from msgspec.structs import replace
 
-from agjson._emit.halves import join_halves, whole_characters
 from agjson._emit.reasoning import EmitterReasoning
 from agjson._emit.state import Call, Message, OfBlock, OfMessage, Turn
+from agjson._halves import join_halves, whole_characters
 from agjson.types import (
     UNSET,
     AgMeta,

@@ -6,9 +6,9 @@ from typing import Any, Literal, Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.halves import join_halves, whole_characters
 from agjson._emit.messages import EmitterMessages
 from agjson._emit.state import Block, Call, Message, OfBlock, Turn
+from agjson._halves import join_halves, whole_characters
 from agjson.types import (
     AgCitation,
     AgMeta,

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from agjson._halves import pair_halves
 from agjson.fold._entities import Message
 from agjson.fold._state import Fold, Handlers, Park, quoted
 from agjson.fold._streams import ReasoningStream, TextStream
-from agjson.fold._text import pair_halves
 from agjson.types import (
     AgOpaque,
     AgProviderMeta,
@@ -163,8 +163,8 @@ def _room_for(fold: Fold, event: TextStart | ReasoningStart) -> Message:
 
 
 def _enter(fold: Fold, stream: TextStream | ReasoningStream) -> None:
-    fold.streams[stream.id] = stream
-    stream.message.name_block(stream.id)
+    fold.streams.give(stream.id, stream)
+    stream.message.name_block(stream)
     stream.message.begin(stream)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
 
+from agjson._halves import pair_halves
 from agjson.fold._streams import CallStream, ReasoningStream, TextStream
-from agjson.fold._text import pair_halves
 from agjson.types import AgArtifact, AgBlock, AgMemoryRecord, AgMessage, AgTurnRecord, TextBlock
 
 __all__ = ["Artifact", "Memory", "Message", "Partition", "Turn"]
@@ -22,11 +23,10 @@ class Message:
         content: its blocks in order; the text of open blocks may lag behind.
         opened: a start or an adoption made it here, so blocks may be added; false for one that a snapshot brought.
         sealed: its end has come.
-        removed: it is no longer in the result.
         live: its blocks that still take deltas or arguments; like the next three made at the first use, for a long
             history has many messages and few of these.
-        named: the ids of the blocks that were streamed into it.
-        calls: the `toolCallId` of each tool call in it.
+        named: the blocks that were streamed into it, as the holders of their ids.
+        calls: its tool calls, likewise.
         data: where each data block with an id stands.
         frozen: the message as it was last frozen; None when it changed since.
     """
@@ -41,7 +41,6 @@ class Message:
         "named",
         "opened",
         "place",
-        "removed",
         "sealed",
         "stale",
     )
@@ -51,10 +50,9 @@ class Message:
         self.content: list[AgBlock] = list(base.content)
         self.opened = opened
         self.sealed = False
-        self.removed = False
         self.live: dict[TextStream | ReasoningStream | CallStream, None] | None = None
-        self.named: list[str] | None = None
-        self.calls: list[str] | None = None
+        self.named: list[TextStream | ReasoningStream] | None = None
+        self.calls: list[CallStream] | None = None
         self.data: dict[str, int] | None = None
         self.place = -1
         self.stale = False
@@ -72,17 +70,17 @@ class Message:
             self.live = {}
         self.live[stream] = None
 
-    def name_block(self, id: str) -> None:
-        """Note the id of a block that is streamed into the message."""
+    def name_block(self, stream: TextStream | ReasoningStream) -> None:
+        """Note a block that is streamed into the message, whose id is free again without it."""
         if self.named is None:
             self.named = []
-        self.named.append(id)
+        self.named.append(stream)
 
-    def name_call(self, id: str) -> None:
-        """Note the `toolCallId` of a tool call in the message."""
+    def name_call(self, call: CallStream) -> None:
+        """Note a tool call in the message, whose `toolCallId` is free again without it."""
         if self.calls is None:
             self.calls = []
-        self.calls.append(id)
+        self.calls.append(call)
 
 
 class Partition:
@@ -90,25 +88,21 @@ class Partition:
 
     Attributes:
         open: the most recently started message, sealed or not; None after a removal that left none.
-        started: every message in order of its start or adoption, where a removal looks for the one to go back to.
+        started: the messages that are there and not sealed, in order of their start or adoption: what a removal may go
+            back to. An ordered dict, since the ends of a plain one are slow to find after removals.
     """
 
     __slots__ = ("open", "started")
 
     def __init__(self) -> None:
         self.open: Message | None = None
-        self.started: list[Message] = []
+        self.started: OrderedDict[Message, None] = OrderedDict()
 
-    def start(self, message: Message) -> None:
-        """A message has started: new blocks go to it."""
-        self.started.append(message)
-        self.open = message
-
-    def revert(self) -> None:
-        """Go back to the newest message that is still there and not sealed, or to none."""
-        while self.started and (self.started[-1].removed or self.started[-1].sealed):
-            self.started.pop()
-        self.open = self.started[-1] if self.started else None
+    def remove(self, message: Message) -> None:
+        """A message is gone; a pointer that was on it goes back to the newest one that is not sealed, or to none."""
+        self.started.pop(message, None)
+        if self.open is message:
+            self.open = next(reversed(self.started), None)
 
 
 class Turn:
@@ -163,13 +157,38 @@ class Turn:
             self._frozen = replace(self.record, **{name: items.copy() for name, items in self._lists.items()})
         return self._frozen
 
-    def partition(self, candidate: int | float | None) -> Partition:
-        """The partition of a candidate; absent is candidate 0."""
-        key = candidate or 0
-        found = self.partitions.get(key)
-        if found is None:
-            found = self.partitions[key] = Partition()
-        return found
+    def take_in(self, message: Message, *, opens: bool) -> None:
+        """Note a message that is started or adopted here while the turn is open.
+
+        Args:
+            message: the message.
+            opens: new blocks go to it; else a removal may yet lead to it.
+        """
+        key = message.base.candidate_index or 0
+        partition = self.partitions.get(key)
+        if partition is None:
+            partition = self.partitions[key] = Partition()
+        partition.started[message] = None
+        if opens:
+            partition.open = message
+        self.live[message] = None
+
+    def seal(self, message: Message) -> None:
+        """Note the end of one of its messages: the pointer stays on it, but never comes back to it."""
+        self.live.pop(message, None)
+        partition = self.partitions.get(message.base.candidate_index or 0)
+        if partition is not None:
+            partition.started.pop(message, None)
+
+    def let_go(self, message: Message) -> None:
+        """Forget one of its messages."""
+        self.live.pop(message, None)
+        key = message.base.candidate_index or 0
+        partition = self.partitions.get(key)
+        if partition is not None:
+            partition.remove(message)
+            if partition.open is None and not partition.started:
+                del self.partitions[key]
 
     def open_message(self) -> Message | None:
         """The message of candidate 0 that still takes blocks."""

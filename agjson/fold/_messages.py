@@ -46,11 +46,7 @@ def _message_start(fold: Fold, event: MessageStart) -> None:
     )
     if old is not None:
         fold.detach(old)
-    message = Message(base, opened=True)
-    fold.messages.put(event.id, message)
-    turn.partition(event.candidate_index).start(message)
-    if not turn.closed:
-        turn.live[message] = None
+    fold.add_message(turn, Message(base, opened=True), opens=True)
 
 
 def _message_end(fold: Fold, event: MessageEnd) -> None:
@@ -59,7 +55,7 @@ def _message_end(fold: Fold, event: MessageEnd) -> None:
     message.sealed = True
     turn = fold.owner(message)
     if turn is not None:
-        turn.live.pop(message, None)
+        turn.seal(message)
     if event.usage is not None:
         message.base = replace(message.base, usage=event.usage)
         fold.touch(message)
@@ -67,12 +63,10 @@ def _message_end(fold: Fold, event: MessageEnd) -> None:
 
 def _message_remove(fold: Fold, event: MessageRemove) -> None:
     if event.id == "*":
-        doomed = [message for message in fold.messages.items.values() if message.base.turn_id == event.turn_id]
+        doomed = fold.messages_of(event.turn_id)
     else:
         found = fold.messages.items.get(event.id)
         doomed = [found] if found is not None else []
-    for message in doomed:
-        message.removed = True
     for message in doomed:
         fold.detach(message)
         fold.messages.drop(message.base.id, message)

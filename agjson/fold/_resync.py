@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from agjson.fold._entities import Memory
-from agjson.fold._shelf import Shelf
 from agjson.fold._state import Fold, Handlers
 from agjson.types import UNSET, AgReduceResult, MessagesSnapshot, StateSnapshot
 
@@ -50,13 +48,10 @@ def _messages_snapshot(fold: Fold, event: MessagesSnapshot) -> None:
     if event.artifacts is not None:
         fold.seed_artifacts(event.artifacts)
     if event.memory is not None:
-        kept = [memory for memory in fold.memory.items.values() if memory.record.scope != "thread"]
-        fold.memory = Shelf(Memory.freeze)
-        for memory in kept:
-            fold.memory.seed((memory.record.scope, memory.record.key or ""), Memory(memory.record))
+        fold.clear_thread_memory()
         for record in event.memory:
             if record.scope == "thread":
-                fold.memory.seed((record.scope, record.key or ""), Memory(record))
+                fold.seed_memory(record)
 
 
 def _state_snapshot(fold: Fold, event: StateSnapshot) -> None:

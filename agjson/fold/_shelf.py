@@ -35,7 +35,7 @@ class Shelf(Generic[I, T]):
 
     Attributes:
         items: the items by key, in order; changed through the methods alone.
-        changed: the stale ones; `touch` adds to it.
+        changed: the stale ones, in order; `touch` adds to it.
     """
 
     __slots__ = ("_freeze", "_frozen", "_moved", "changed", "items")
@@ -44,12 +44,14 @@ class Shelf(Generic[I, T]):
         self.items: dict[object, I] = {}
         self._freeze = freeze
         self._frozen: list[T] = []
-        self.changed: list[I] = []
+        self.changed: dict[I, None] = {}
         self._moved = False
 
     def put(self, key: object, item: I) -> None:
         """Add an item at the end, or put it in the place of the one that has this key."""
         old = self.items.get(key)
+        if old is not None:
+            self.changed.pop(old, None)
         self.items[key] = item
         item.stale = False
         self.touch(item)
@@ -67,13 +69,14 @@ class Shelf(Generic[I, T]):
     def drop(self, key: object, item: I) -> None:
         """Remove an item; the others keep their order."""
         del self.items[key if self.items.get(key) is item else item]
+        self.changed.pop(item, None)
         self._moved = True
 
     def touch(self, item: I) -> None:
         """Note that an item changed."""
         if not item.stale:
             item.stale = True
-            self.changed.append(item)
+            self.changed[item] = None
 
     def freeze(self) -> list[T]:
         """The frozen values in order; the same list again when nothing changed."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agjson.fold._entities import Artifact, Memory
+from agjson.fold._entities import Artifact
 from agjson.fold._json import is_array, is_object
 from agjson.fold._state import Fold, Handlers, Park, quoted
 from agjson.fold.patch import PatchError, apply_patch
@@ -74,7 +74,7 @@ def _memory_write(fold: Fold, event: MemoryWrite) -> None:
             durable=event.durable,
             turn_id=event.turn_id,
         )
-        fold.memory.put(place, Memory(record))
+        fold.put_memory(record)
         return
     memory = fold.memory.items.get(place)
     if memory is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
 from agjson.fold._entities import Artifact, Memory, Message, Turn
+from agjson.fold._names import Names
 from agjson.fold._shelf import Shelf
 from agjson.fold._streams import CallStream, ReasoningStream, TextStream
 from agjson.types import (
@@ -73,17 +75,22 @@ class Fold:
         artifacts: every artifact by id.
         memory: every memory record by scope and key.
         state: the shared state.
-        streams: every text and reasoning block by id, sealed ones too: ids are never used again.
+        streams: every text and reasoning block by id, ended ones too.
         texts: the open text blocks that changed since the last result; the id leads to where deltas go.
         thoughts: the open reasoning blocks that changed since the last result.
-        calls: every tool call by its `toolCallId`.
+        calls: every tool call by its `toolCallId`, and by the id that its producer gave it.
         results: where each result stands that a partial `tool.done` has left open.
         repeats: how often a `toolCallId` was used again, for a tolerant fold to number the calls.
     """
 
     __slots__ = (
         "_base",
+        "_by_turn",
+        "_first_top",
+        "_pointing",
         "_result",
+        "_thread_memory",
+        "_tops",
         "artifacts",
         "calls",
         "memory",
@@ -107,24 +114,35 @@ class Fold:
         self.messages: Shelf[Message, AgMessage] = Shelf(Message.freeze)
         self.turns: dict[str, Turn] = {}
         self.records: Shelf[Turn, AgTurnRecord] = Shelf(Turn.freeze)
-        self.running: dict[str, Turn] = {}
+        self.running: OrderedDict[str, Turn] = OrderedDict()
         self.artifacts: Shelf[Artifact, AgArtifact] = Shelf(Artifact.freeze)
         self.memory: Shelf[Memory, AgMemoryRecord] = Shelf(Memory.freeze)
         self.state: JsonValue | UnsetType = UNSET
-        self.streams: dict[str, TextStream | ReasoningStream] = {}
+        self.streams: Names[TextStream | ReasoningStream] = Names()
         self.texts: dict[str, Callable[[str], None]] = {}
         self.thoughts: dict[str, ReasoningStream] = {}
-        self.calls: dict[str, CallStream] = {}
+        self.calls: Names[CallStream] = Names()
         self.results: dict[str, tuple[Message, int]] = {}
         self.repeats: dict[str, int] = {}
-        self._base = initial or AgReduceResult(messages=[], artifacts=[], memory=[], turns=[])
+        # The messages of each turn: made by the first event that asks for them, and kept up from then on.
+        self._by_turn: dict[str, dict[Message, None]] | None = None
+        # The turns that messages were started in since the last snapshot; a closed one has left.
+        self._pointing: dict[Turn, None] = {}
+        # What was once a top-level turn, in order, and where in it the first one is that still is.
+        self._tops: list[Turn] = []
+        self._first_top = 0
+        self._thread_memory: dict[object, Memory] = {}
+        empty = AgReduceResult(messages=[], artifacts=[], memory=[], turns=[])
+        self._base = empty
         self._result: AgReduceResult | None = None
         if initial is not None:
+            # The unknown fields stay; the containers go, or a snapshot could not free them.
+            self._base = replace(initial, messages=[], artifacts=[], memory=[], turns=[], state=UNSET)
             self.seed_turns(initial.turns)
             self.seed_messages(initial.messages)
             self.seed_artifacts(initial.artifacts)
             for record in initial.memory:
-                self.memory.seed((record.scope, record.key or ""), Memory(record))
+                self.seed_memory(record)
             self.state = initial.state
 
     def result(self) -> AgReduceResult:
@@ -158,7 +176,7 @@ class Fold:
         message.frozen = None
         if not message.stale:
             message.stale = True
-            self.messages.changed.append(message)
+            self.messages.changed[message] = None
 
     def touch_turn(self, turn: Turn) -> None:
         """Note that a turn's record changed."""
@@ -228,17 +246,21 @@ class Fold:
             turn.outdate()
         self.records.put(record.turn_id, turn)
         self.running[record.turn_id] = turn
+        if record.parent_turn_id is None:
+            self._tops.append(turn)
         return turn
 
     def root_thread(self) -> str | None:
-        """The thread of the fold: that of its first top-level turn (spec §8.16)."""
-        nested: str | None = None
-        for turn in self.records.items.values():
-            assert turn.record is not None
-            if turn.record.parent_turn_id is None:
-                return turn.record.thread_id
-            nested = nested or turn.record.thread_id
-        return nested
+        """The thread of the fold: that of its first top-level turn (spec §8.16), else that of its first turn."""
+        # A turn may become nested, but none becomes a top-level one, so the search goes on from where it ended.
+        for place in range(self._first_top, len(self._tops)):
+            record = self._tops[place].record
+            if record is not None and record.parent_turn_id is None:
+                self._first_top = place
+                return record.thread_id
+        self._first_top = len(self._tops)
+        first = next(iter(self.records.items.values()), None)
+        return first.record.thread_id if first is not None and first.record is not None else None
 
     def message(self, message_id: str) -> Message:
         """The message with this id.
@@ -299,12 +321,22 @@ class Fold:
         self.touch(message)
         return index
 
+    def add_call(self, call: CallStream, *, behind: bool = False) -> None:
+        """Note a tool call under its ids.
+
+        Args:
+            call: the call.
+            behind: events that name a taken id go on meaning the call that has it.
+        """
+        self.calls.give(call.id, call, behind=behind)
+        if call.alias != call.id:
+            self.calls.give(call.alias, call)
+        call.message.name_call(call)
+
     def index_block(self, message: Message, index: int, block: AgBlock) -> None:
         """Note the ids that a whole block carries, so that later events find it."""
         if isinstance(block, ToolCallBlock):
-            if block.tool_call_id not in self.calls:
-                self.calls[block.tool_call_id] = CallStream(block.tool_call_id, message, index, open=False)
-                message.name_call(block.tool_call_id)
+            self.add_call(CallStream(block.tool_call_id, message, index, open=False), behind=True)
         elif isinstance(block, ToolResultBlock):
             if block.preliminary:
                 self.results[block.tool_call_id] = (message, index)
@@ -339,23 +371,26 @@ class Fold:
 
         The pointer goes back to the newest message of the partition that is still there and not sealed.
         """
-        message.removed = True
+        turn_id = message.base.turn_id
+        if self._by_turn is not None and turn_id is not None:
+            siblings = self._by_turn[turn_id]
+            del siblings[message]
+            if not siblings:
+                del self._by_turn[turn_id]
         turn = self.owner(message)
         if turn is not None:
-            turn.live.pop(message, None)
-            partition = turn.partitions.get(message.base.candidate_index or 0)
-            if partition is not None and partition.open is message:
-                partition.revert()
-        for id in message.named or ():
-            stream = self.streams.get(id)
-            if stream is not None and stream.message is message:
-                del self.streams[id]
-                self.texts.pop(id, None)
-                self.thoughts.pop(id, None)
-        for id in message.calls or ():
-            call = self.calls.get(id)
-            if call is not None and call.message is message:
-                del self.calls[id]
+            turn.let_go(message)
+        for stream in message.named or ():
+            if self.streams.get(stream.id) is stream:
+                self.texts.pop(stream.id, None)
+                self.thoughts.pop(stream.id, None)
+            self.streams.take(stream.id, stream)
+        for call in message.calls or ():
+            self.calls.take(call.id, call)
+            if call.alias != call.id:
+                self.calls.take(call.alias, call)
+        # The blocks lead back to the message: without these it is freed at once.
+        message.live = message.named = message.calls = None
         for block in message.content:
             if isinstance(block, ToolResultBlock):
                 partial = self.results.get(block.tool_call_id)
@@ -369,6 +404,34 @@ class Fold:
         for message in turn.live:
             self.end_blocks(message)
         turn.live.clear()
+        turn.partitions.clear()
+        self._pointing.pop(turn, None)
+
+    # Messages
+
+    def add_message(self, turn: Turn, message: Message, *, opens: bool) -> None:
+        """Enter a message that an event starts or makes.
+
+        Args:
+            turn: its turn.
+            message: the message; one that has its id is replaced.
+            opens: new blocks of its turn and candidate go to it.
+        """
+        self.messages.put(message.base.id, message)
+        if self._by_turn is not None:
+            self._by_turn.setdefault(turn.turn_id, {})[message] = None
+        if not turn.closed:
+            turn.take_in(message, opens=opens)
+            self._pointing[turn] = None
+
+    def messages_of(self, turn_id: str | None) -> list[Message]:
+        """The messages of exactly this turn."""
+        if self._by_turn is None:
+            self._by_turn = {}
+            for message in self.messages.items.values():
+                if message.base.turn_id is not None:
+                    self._by_turn.setdefault(message.base.turn_id, {})[message] = None
+        return list(self._by_turn.get(turn_id, ())) if turn_id is not None else []
 
     # Containers
 
@@ -379,15 +442,17 @@ class Fold:
         self.thoughts.clear()
         self.calls.clear()
         self.results.clear()
-        for id, turn in list(self.turns.items()):
+        for turn in self._pointing:
             turn.partitions.clear()
             turn.live.clear()
             if turn.record is None:
-                del self.turns[id]
+                del self.turns[turn.turn_id]
+        self._pointing.clear()
 
     def seed_messages(self, messages: Iterable[AgMessage]) -> None:
         """Take over stored messages; blocks are added to none of them before a new start or an adoption."""
         self.messages = Shelf(Message.freeze)
+        self._by_turn = None
         for base in messages:
             message = Message(base, opened=False)
             self.messages.seed(base.id, message)
@@ -397,28 +462,71 @@ class Fold:
     def seed_turns(self, records: Iterable[AgTurnRecord]) -> None:
         """Take over stored records.
 
-        A turn with an outcome is closed, one that was closed here stays closed, and a nested turn has ended with its
-        parent, since `subagent.done` leaves no trace in a record.
+        A turn with an outcome is closed, and one that was closed here stays closed. A nested turn may have neither and
+        have ended all the same, since `subagent.done` leaves no trace in a record. So it is running if its parent is a
+        record that is running, wherever the two stand. Below a label that no record has, it is not counted among the
+        running turns, and takes what names it for as long as a top-level turn is running.
         """
         closed = {id for id, turn in self.turns.items() if turn.closed}
         self.turns.clear()
         self.running.clear()
         self.records = Shelf(Turn.freeze)
+        self._tops.clear()
+        self._first_top = 0
+        running: list[Turn] = []
+        nested: dict[str, list[Turn]] = {}
         for record in records:
             turn = Turn(record.turn_id, record)
             turn.closed = turn.closed or record.turn_id in closed
             self.records.seed(record.turn_id, turn)
-            parent = self.turns.get(record.parent_turn_id) if record.parent_turn_id is not None else None
-            if parent is not None and parent.closed:
+            if record.parent_turn_id is None:
+                self._tops.append(turn)
+            if self.turns.setdefault(record.turn_id, turn) is not turn or turn.closed:
+                continue
+            if record.parent_turn_id is None:
+                running.append(turn)
+            else:
                 turn.closed = True
-            if self.turns.setdefault(record.turn_id, turn) is turn and not turn.closed:
-                self.running[record.turn_id] = turn
+                nested.setdefault(record.parent_turn_id, []).append(turn)
+        while running:
+            turn = running.pop()
+            turn.closed = False
+            self.running[turn.turn_id] = turn
+            running.extend(nested.pop(turn.turn_id, ()))
+        if self.running:
+            unsure = [turn for label, turns in nested.items() if label not in self.turns for turn in turns]
+            while unsure:
+                turn = unsure.pop()
+                turn.closed = False
+                unsure.extend(nested.pop(turn.turn_id, ()))
 
     def seed_artifacts(self, artifacts: Iterable[AgArtifact]) -> None:
         """Take over stored artifacts."""
         self.artifacts = Shelf(Artifact.freeze)
         for base in artifacts:
             self.artifacts.seed(base.artifact_id, Artifact(base))
+
+    def put_memory(self, record: AgMemoryRecord) -> None:
+        """Enter a memory record, in the place of the one that has its scope and key."""
+        place = (record.scope, record.key or "")
+        memory = Memory(record)
+        self.memory.put(place, memory)
+        if record.scope == "thread":
+            self._thread_memory[place] = memory
+
+    def seed_memory(self, record: AgMemoryRecord) -> None:
+        """Take over a stored memory record."""
+        place = (record.scope, record.key or "")
+        memory = Memory(record)
+        if record.scope == "thread":
+            self._thread_memory[memory if place in self.memory.items else place] = memory
+        self.memory.seed(place, memory)
+
+    def clear_thread_memory(self) -> None:
+        """Forget the records of the thread; those of wider scope stay."""
+        for place, memory in self._thread_memory.items():
+            self.memory.drop(place, memory)
+        self._thread_memory.clear()
 
 
 Handlers: TypeAlias = dict[type[Any], Callable[[Fold, Any], None]]

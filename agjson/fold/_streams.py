@@ -136,12 +136,14 @@ class CallStream:
         message: the message that holds the block.
         index: where the block stands in the message.
         open: arguments may still come; the fragments themselves fold to nothing.
+        alias: the id that events name it by; another than `id` where a tolerant fold has numbered it.
     """
 
-    __slots__ = ("id", "index", "message", "open")
+    __slots__ = ("alias", "id", "index", "message", "open")
 
-    def __init__(self, id: str, message: Message, index: int, *, open: bool) -> None:
+    def __init__(self, id: str, message: Message, index: int, *, open: bool, alias: str | None = None) -> None:
         self.id = id
+        self.alias = alias or id
         self.message = message
         self.index = index
         self.open = open

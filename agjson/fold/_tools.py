@@ -57,13 +57,9 @@ def _tool_start(fold: Fold, event: ToolStart) -> None:
         ui_visibility=event.ui_visibility,
         provider_metadata=event.provider_metadata,
     )
-    call = CallStream(call_id, message, len(message.content), open=True)
-    # Later events of a tolerated repetition still name the first id: they mean the newest call.
-    for name in dict.fromkeys((call_id, event.tool_call_id)):
-        fold.calls[name] = call
-        message.name_call(name)
+    call = CallStream(call_id, message, fold.add_block(message, block), open=True, alias=event.tool_call_id)
+    fold.add_call(call)
     message.begin(call)
-    fold.add_block(message, block)
 
 
 def _free_id(fold: Fold, call_id: str) -> str:
@@ -189,10 +185,7 @@ def _adopt(fold: Fold, event: ToolDone) -> Message:
         candidate_index=event.candidate_index,
     )
     message = Message(base, opened=True)
-    fold.messages.put(base.id, message)
-    # It does not take the pointer, but a removal may go back to it.
-    turn.partition(event.candidate_index).started.append(message)
-    turn.live[message] = None
+    fold.add_message(turn, message, opens=False)
     return message
 
 

@@ -17,6 +17,7 @@ from agjson.types import (
     AgStreamEvent,
     AgUsage,
     DisplayRequired,
+    ErrorEvent,
     ExtEvent,
     ReasoningDelta,
     StateSnapshot,
@@ -156,3 +157,12 @@ def test_a_core_stream_cannot_be_nested() -> None:
 def test_an_unknown_profile_is_no_profile() -> None:
     with pytest.raises(ValueError, match="BASIC"):
         Emitter("t", "thread", profile=cast("Any", "BASIC"))
+
+
+def test_unknown_fields_of_any_text_are_kept() -> None:
+    emitter = Emitter("t", "thread")
+    event = ingest_event('{"type":"error","seq":0,"message":"m","half":"\\ud83d","far":1e400,"one":[1]}')
+    assert isinstance(event, ErrorEvent)
+    emitter.emit(event)
+    [written] = [each for each in finished(emitter) if each.type == "error"]
+    assert written.meta == {"agjson/extra": {"half": "\ud83d", "far": "1e400", "one": [1]}}

@@ -54,9 +54,9 @@ STORED_MESSAGES = st.lists(
 STORED_TURNS = st.lists(
     st.fixed_dictionaries(
         {"turnId": TURNS, "threadId": THREAD},
-        optional={"outcome": st.just({"type": "success"}), "parentTurnId": st.just("t")},
-    ),
-    max_size=2,
+        optional={"outcome": st.just({"type": "success"}), "parentTurnId": st.sampled_from(["t", "u", "p"])},
+    ).filter(lambda record: record["turnId"] != record.get("parentTurnId")),
+    max_size=3,
 )
 
 

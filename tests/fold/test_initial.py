@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -115,6 +117,73 @@ def test_a_stored_nested_turn_has_ended_with_its_parent() -> None:
     reducer = Reducer(stored)
     push(reducer, {**TURN, "turnId": "u"}, {"type": "source", "sourceId": "x", "source": {"url": "u"}})
     assert turn(reducer, 3)["sourceIds"] == ["x"]
+
+
+NESTED = {"turnId": "n1", "parentTurnId": "turn_call1"}
+ORDINARY = [
+    {**TURN, "turnId": "u"},
+    {"type": "source", "sourceId": "x", "source": {"url": "u"}},
+    {**DONE, "turnId": "u"},
+]
+
+
+def received(result: AgReduceResult) -> Reducer:
+    """A late client that a snapshot has brought to a result."""
+    reducer = Reducer()
+    for event in snapshot(result):
+        reducer.push(event)
+    return reducer
+
+
+@pytest.mark.parametrize("resume", [Reducer, received])
+def test_a_nested_turn_below_a_label_has_ended_with_the_turns_above(
+    resume: Callable[[AgReduceResult], Reducer],
+) -> None:
+    first = [TURN, {"type": "subagent.start", **NESTED}, {"type": "subagent.done", **NESTED}, DONE]
+    reducer = resume(folded(*first).result())
+    push(reducer, *ORDINARY)
+    assert not reducer.needs_resync
+    assert view(reducer.result()) == view(folded(*first, *ORDINARY).result())
+    push(reducer, {**MESSAGE, "turnId": "n1"}, {**TEXT, "turnId": "n1"})
+    assert "turn 'n1' is closed" in (reducer.resync_reason or "")
+
+
+@pytest.mark.parametrize("resume", [Reducer, received])
+def test_a_nested_turn_below_a_label_is_not_counted_but_takes_what_names_it(
+    resume: Callable[[AgReduceResult], Reducer],
+) -> None:
+    grandchild = {"type": "subagent.start", "turnId": "n2", "parentTurnId": "n1"}
+    reducer = resume(folded(TURN, {"type": "subagent.start", **NESTED}, grandchild).result())
+    push(reducer, {"type": "source", "sourceId": "x", "source": {"url": "u"}})
+    assert turn(reducer, 0)["sourceIds"] == ["x"]
+    for id in ("n1", "n2"):
+        push(reducer, {**MESSAGE, "id": id, "turnId": id}, {**TEXT, "id": id, "turnId": id})
+    assert not reducer.needs_resync
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+@pytest.mark.parametrize("running", [False, True])
+def test_the_order_of_stored_turns_does_not_matter(order: tuple[int, ...], running: bool) -> None:
+    records: list[dict[str, Any]] = [
+        {"turnId": "t", "threadId": "th"} | ({} if running else {"outcome": {"type": "success"}}),
+        {"turnId": "s", "threadId": "th", "parentTurnId": "t"},
+        {"turnId": "s2", "threadId": "th", "parentTurnId": "s"},
+    ]
+    stored = {"messages": [], "artifacts": [], "memory": [], "turns": [records[place] for place in order]}
+    reducer = Reducer(decode_result(json.dumps(stored)))
+    push(reducer, {**TURN, "turnId": "u"}, {"type": "source", "sourceId": "x", "source": {"url": "u"}})
+    # All three are running or none is; the one that the event might mean is then not to be told.
+    assert reducer.needs_resync is running
+    assert ("4 turns are open" in (reducer.resync_reason or "")) is running
+
+
+def test_stored_turns_that_are_nested_in_each_other_are_closed() -> None:
+    turns = [{"turnId": a, "threadId": "th", "parentTurnId": b} for a, b in ("ab", "ba")]
+    reducer = Reducer(decode_result(json.dumps({"messages": [], "artifacts": [], "memory": [], "turns": turns})))
+    push(reducer, *ORDINARY)
+    assert not reducer.needs_resync
+    push(reducer, {**TURN, "turnId": "v"}, {**MESSAGE, "turnId": "a"}, {**TEXT, "turnId": "a"})
+    assert "turn 'a' is closed" in (reducer.resync_reason or "")
 
 
 def test_a_stored_message_may_be_begun_afresh_while_its_turn_is_open() -> None:

@@ -94,6 +94,46 @@ def test_numbering_passes_over_ids_of_the_history() -> None:
     assert blocks(reducer, 1)[0]["toolCallId"] == "c#3"
 
 
+SECOND = {**MESSAGE, "id": "m2"}
+GONE = {"type": "message.remove", "id": "m2"}
+ASSEMBLED = {"type": "tool.args.assembled", "toolCallId": "c", "input": 1}
+
+
+def test_a_call_has_its_id_again_when_the_repetition_is_removed() -> None:
+    reducer = tolerant(TURN, MESSAGE, CALL, SECOND, CALL, GONE, ASSEMBLED, CALL)
+    assert not reducer.needs_resync  # the call that the removal left has been answered
+    assert [(block["toolCallId"], block["input"]) for block in blocks(reducer)] == [("c", 1), ("c#3", {})]
+    assert [violation.seq for violation in reducer.violations] == [4, 7]
+
+
+def test_a_repetition_keeps_the_id_when_the_first_call_is_removed() -> None:
+    reducer = tolerant(TURN, MESSAGE, CALL, SECOND, CALL, {**GONE, "id": "m"}, ASSEMBLED)
+    assert [(block["toolCallId"], block["input"]) for block in blocks(reducer)] == [("c#2", 1)]
+    push(reducer, {**ASSEMBLED, "toolCallId": "c#2", "input": 2})
+    assert blocks(reducer)[0]["input"] == 2
+    push(reducer, GONE, {**MESSAGE, "id": "m3"}, CALL)
+    assert [block["toolCallId"] for block in blocks(reducer)] == ["c"]
+    assert len(reducer.violations) == 1
+
+
+def test_each_removal_of_many_repetitions_leads_back_to_the_newest_that_is_there() -> None:
+    starts = [part for number in range(2, 6) for part in ({**MESSAGE, "id": f"m{number}"}, CALL)]
+    reducer = tolerant(TURN, MESSAGE, CALL, *starts)
+    for number in (3, 5, 4, 2):
+        push(reducer, {**GONE, "id": f"m{number}"}, {**ASSEMBLED, "input": number})
+    assert not reducer.needs_resync
+    assert [(block["toolCallId"], block["input"]) for block in blocks(reducer)] == [("c", 2)]
+
+
+def test_a_text_has_its_id_again_when_the_repetition_is_removed() -> None:
+    end = {"type": "text.end", "id": "x", "providerMetadata": {"p": 1}}
+    reducer = tolerant(
+        TURN, MESSAGE, TEXT, delta("a"), SECOND, TEXT, delta("b"), GONE, end, {**MESSAGE, "id": "m3"}, TEXT
+    )
+    assert blocks(reducer) == [{"type": "text", "text": "a", "providerMetadata": {"p": 1}}]
+    assert [violation.seq for violation in reducer.violations] == [5, 10]
+
+
 def test_an_event_of_a_turn_that_nothing_opened_opens_it() -> None:
     reducer = tolerant(
         {**MESSAGE, "turnId": "a"}, {"type": "source", "turnId": "b", "sourceId": "s", "source": {"url": "u"}}

@@ -181,3 +181,15 @@ def test_an_adoption_in_a_closed_turn_parks() -> None:
     reducer = folded(TURN, MESSAGE, CALL, DONE, result("r", messageId="R"))
     assert reducer.needs_resync
     assert len(messages(reducer)) == 1
+
+
+def test_an_id_that_two_whole_calls_have_is_free_when_both_are_removed() -> None:
+    whole = {"type": "content.block", "turnId": "t", "block": {"type": "tool-call", "toolCallId": "c", "name": "n"}}
+    whole["block"]["input"] = 0
+    members = [TURN, MESSAGE, whole, {**MESSAGE, "id": "m2"}, whole, {**MESSAGE, "id": "m3"}]
+    gone = [{"type": "message.remove", "id": "m"}, {"type": "message.remove", "id": "m2"}]
+    assembled = {"type": "tool.args.assembled", "toolCallId": "c", "input": 1}
+    assert [blocks(folded(*members, assembled), place)[0]["input"] for place in (0, 1)] == [1, 0]
+    assert blocks(folded(*members, gone[0], assembled))[0]["input"] == 1
+    assert folded(*members, gone[0], CALL).needs_resync
+    assert blocks(folded(*members, *gone, CALL))[0]["toolCallId"] == "c"
