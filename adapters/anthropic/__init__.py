@@ -9,6 +9,7 @@ from functools import partial
 
 from agjson.adapter import Adapter
 from agjson.adapters.anthropic._recorded import recorded
+from agjson.adapters.anthropic.agent import AnthropicAgent
 from agjson.adapters.anthropic.inbound import AnthropicCall, approved_calls, to_native
 from agjson.adapters.anthropic.messages import (
     NativeMessages,
@@ -21,6 +22,7 @@ from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 
 __all__ = [
     "ADAPTER",
+    "AnthropicAgent",
     "AnthropicCall",
     "AnthropicNormalizer",
     "NativeMessages",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -25,7 +25,7 @@ class Answer:
         cut: how it ends: ``""`` as it should, ``"eof"`` as if it were whole, ``"reset"`` in the middle of a chunk.
     """
 
-    events: Sequence[Native | threading.Event] = ()
+    events: Iterable[Native | threading.Event] = ()
     status: int = 200
     body: Native | None = None
     raw: bytes | None = None

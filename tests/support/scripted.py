@@ -159,6 +159,10 @@ class Session:
         stream.extend(self.agent.run_sync(ag_input, **options))
         return stream
 
+    def has(self, type: str) -> bool:
+        """Whether an event of a type has come in the latest run."""
+        return bool(self.streams) and type in types(self.streams[-1])
+
     def thread(self) -> Thread:
         """The thread as it is stored."""
         store = self.agent.store
@@ -193,6 +197,13 @@ def _now(coroutine: Any) -> Any:
 def types(events: Iterable[AgStreamEvent]) -> list[str]:
     """The types of events."""
     return [event.type for event in events]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something has come about, for half a minute at most."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.002)
 
 
 def deltas(events: Iterable[AgStreamEvent]) -> list[str]:

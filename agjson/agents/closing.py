@@ -1,0 +1,75 @@
+"""How native streams are closed: always, once, and within a limit of time."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["close_stream", "close_stream_sync", "pending_cancellations", "running_loop"]
+
+_LOG = logging.getLogger("agjson")
+
+
+async def close_stream(stream: Any, timeout: float) -> None:
+    """Close an asynchronous iterator. What goes wrong is logged: the run has ended, and its end must not be lost.
+
+    Args:
+        stream: the iterator; one without ``aclose`` needs no close.
+        timeout: how many seconds it may take; then it is cancelled. Counted under asyncio alone.
+    """
+    aclose = getattr(stream, "aclose", None)
+    if aclose is None:
+        return
+    try:
+        if running_loop() is not None:
+            import asyncio
+
+            async with asyncio.timeout(timeout):
+                await aclose()
+        else:
+            await aclose()
+    except TimeoutError:
+        _LOG.warning("a native stream did not close within %s s", timeout)
+    except Exception:
+        _LOG.warning("a native stream failed to close", exc_info=True)
+
+
+def close_stream_sync(stream: Any) -> None:
+    """Close an iterator; as `close_stream`, without a limit, as a thread cannot be cancelled.
+
+    Args:
+        stream: the iterator; one without ``close`` needs none.
+    """
+    close = getattr(stream, "close", None)
+    if close is None:
+        return
+    try:
+        close()
+    except Exception:
+        _LOG.warning("a native stream failed to close", exc_info=True)
+
+
+def pending_cancellations() -> int:
+    """How often the current task was cancelled without having ended: a framework may have swallowed it. 0 elsewhere."""
+    if running_loop() is None:
+        return 0
+    import asyncio
+
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of asyncio that the calling thread runs, if any; loads nothing where none can be."""
+    loaded: Any = sys.modules.get("asyncio")
+    if loaded is None:
+        return None
+    try:
+        loop: asyncio.AbstractEventLoop = loaded.get_running_loop()
+    except RuntimeError:
+        return None
+    return loop

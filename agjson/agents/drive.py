@@ -1,0 +1,241 @@
+"""The driver: it reads the framework's events, and sees to the end of a run whatever happens (spec §8.0, §5.0)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from agjson.agents.closing import close_stream, close_stream_sync, pending_cancellations, running_loop
+from agjson.agents.core import FoldError, Run
+from agjson.agents.errors import UnknownContinuationError
+from agjson.agents.invocation import Invocation
+from agjson.agents.loop import PrivateLoop, run_through
+from agjson.agents.parts import AgentParts
+from agjson.agents.source import CallbackSource
+from agjson.agents.store import ThreadLease
+from agjson.failures import is_cancellation
+from agjson.types import AgInput, AgStreamEvent, AgTrigger, ResumeInput, StartInput, ToolResultInput
+from agjson.wire import from_dict
+
+__all__ = ["drive", "drive_sync"]
+
+_LOG = logging.getLogger("agjson")
+
+
+def _read(ag_input: AgInput | Mapping[str, Any]) -> AgInput:
+    if isinstance(ag_input, (StartInput, ResumeInput, ToolResultInput)):
+        return ag_input
+    return from_dict(ag_input, as_="input")
+
+
+# Asynchronous
+
+
+async def drive(
+    agent: AgentParts, ag_input: AgInput | Mapping[str, Any], trigger: AgTrigger | None
+) -> AsyncGenerator[AgStreamEvent, None]:
+    """Run one turn; `Agent.run` says what it promises."""
+    ag_input = _read(ag_input)
+    lease = await agent.store.acquire(ag_input.thread_id)
+    try:
+        run = Run(agent, ag_input, lease.thread, trigger)
+        await _continue(agent, run)
+    except BaseException:
+        await lease.release()
+        raise
+    logs = lease.logs
+    cancellations = pending_cancellations()
+    stream: AsyncIterator[Any] | None = None
+    # Folded, but not delivered yet.
+    due: list[AgStreamEvent] = []
+    try:
+        try:
+            events = due = run.opening()
+            if logs:
+                await lease.append(events)
+            due = []
+            for event in events:
+                yield event
+            if run.invocation is not None:
+                stream = _as_async(agent.invoke(run.invocation))
+                async for native in stream:
+                    events = run.push(native)
+                    if logs and events:
+                        due = events
+                        await lease.append(events)
+                        due = []
+                    for event in events:
+                        yield event
+                if pending_cancellations() > cancellations:
+                    # The framework has swallowed the cancellation and ended as if nothing had happened.
+                    raise _cancelled()
+                run.end()
+        except BaseException as error:
+            if not _is_failure(error, cancellations):
+                run.abort("client-closed" if isinstance(error, GeneratorExit) else "cancelled")
+                if isinstance(error, Exception):
+                    raise _cancelled() from error
+                raise
+            run.fail(error, due)
+    finally:
+        try:
+            await _save(agent, lease, run)
+        finally:
+            try:
+                if stream is not None:
+                    await close_stream(stream, agent.close_timeout)
+            finally:
+                await lease.release()
+    for event in run.held:
+        yield event
+
+
+def _is_failure(error: BaseException, cancellations: int) -> bool:
+    """Whether the framework has failed; false where the run itself is to end: it was cancelled, closed, interrupted."""
+    if pending_cancellations() > cancellations:
+        return False
+    if isinstance(error, Exception):
+        return True
+    # Cancelled, but not by the one who reads: a framework whose own task was cancelled.
+    return not isinstance(error, GeneratorExit) and is_cancellation(error) and running_loop() is not None
+
+
+def _cancelled() -> BaseException:
+    import asyncio
+
+    return asyncio.CancelledError()
+
+
+def _as_async(stream: Any) -> AsyncIterator[Any]:
+    if hasattr(stream, "__aiter__"):
+        return cast("AsyncIterator[Any]", stream.__aiter__())
+    interrupt = getattr(stream, "interrupt", None)
+    return CallbackSource(lambda source: _pump(stream, source), in_thread=True, interrupt=interrupt)
+
+
+def _pump(stream: Iterable[Any], source: CallbackSource[Any]) -> None:
+    """Read a stream that blocks, in a thread."""
+    iterator = iter(stream)
+    try:
+        for native in iterator:
+            source.put(native)
+    finally:
+        close_stream_sync(iterator)
+
+
+async def _continue(agent: AgentParts, run: Run) -> None:
+    """Fetch what the framework needs to continue; on a start that goes on with nothing it is only let go of."""
+    invocation = run.invocation
+    if invocation is None or run.request_state is None:
+        return
+    try:
+        invocation.continuation = await agent.continuations.take(invocation.thread.thread_id, run.request_state)
+    except UnknownContinuationError:
+        if invocation.answers or invocation.results:
+            raise
+
+
+async def _put_back(agent: AgentParts, run: Run) -> None:
+    """Undo `_continue`: the run has not begun."""
+    invocation = run.invocation
+    if invocation is not None and run.request_state is not None and invocation.continuation is not None:
+        await agent.continuations.put(invocation.thread.thread_id, run.request_state, invocation.continuation)
+
+
+async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
+    """Store the thread; where that fails the turn fails with it, as nothing of it is kept."""
+    try:
+        thread = run.thread()
+        if lease.logs:
+            await lease.append(run.held)
+        for value in run.continuation():
+            assert run.invocation is not None
+            await agent.continuations.put(thread.thread_id, run.invocation.request_state, value)
+        await lease.save(thread)
+    except Exception as error:
+        _LOG.exception("turn %s could not be stored", run.turn_id)
+        run.replace_terminal(error, "fold_failed" if isinstance(error, FoldError) else "store_failed")
+
+
+# Synchronous
+
+
+def drive_sync(
+    agent: AgentParts, ag_input: AgInput | Mapping[str, Any], trigger: AgTrigger | None
+) -> Generator[AgStreamEvent, None, None]:
+    """Run one turn on the calling thread; `Agent.run_sync` says what it promises."""
+    loop = PrivateLoop()
+    try:
+        yield from _drive_sync(agent, _read(ag_input), trigger, loop)
+    finally:
+        loop.close(agent.close_timeout)
+
+
+def _drive_sync(
+    agent: AgentParts, ag_input: AgInput, trigger: AgTrigger | None, loop: PrivateLoop
+) -> Generator[AgStreamEvent, None, None]:
+    on_store = loop.run if agent.store.suspends else run_through
+    on_both = loop.run if agent.store.suspends or agent.continuations.suspends else run_through
+    lease = on_store(agent.store.acquire(ag_input.thread_id))
+    try:
+        run = Run(agent, ag_input, lease.thread, trigger)
+        on_both(_continue(agent, run))
+        try:
+            stream, failure = _opened(agent, run.invocation, loop)
+        except RuntimeError:
+            on_both(_put_back(agent, run))
+            raise
+    except BaseException:
+        on_store(lease.release())
+        raise
+    logs = lease.logs
+    due: list[AgStreamEvent] = []
+    try:
+        try:
+            events = due = run.opening()
+            if logs:
+                on_store(lease.append(events))
+            due = []
+            yield from events
+            if failure is not None:
+                raise failure
+            if stream is not None:
+                for native in stream:
+                    events = run.push(native)
+                    if logs and events:
+                        due = events
+                        on_store(lease.append(events))
+                        due = []
+                    yield from events
+                run.end()
+        except BaseException as error:
+            if isinstance(error, Exception) or (is_cancellation(error) and not isinstance(error, GeneratorExit)):
+                run.fail(error, due)
+            else:
+                run.abort("client-closed" if isinstance(error, GeneratorExit) else "cancelled")
+                raise
+    finally:
+        try:
+            on_both(_save(agent, lease, run))
+        finally:
+            try:
+                close_stream_sync(stream)
+            finally:
+                on_store(lease.release())
+    yield from run.held
+
+
+def _opened(
+    agent: AgentParts, invocation: Invocation | None, loop: PrivateLoop
+) -> tuple[Iterator[Any] | None, Exception | None]:
+    """The native stream as a plain iterator, or why there is none."""
+    if invocation is None:
+        return None, None
+    try:
+        stream: Any = agent.invoke(invocation)
+    except Exception as error:
+        return None, error
+    if hasattr(stream, "__iter__"):
+        return iter(stream), None
+    return loop.iterate(stream.__aiter__(), close_timeout=agent.close_timeout), None

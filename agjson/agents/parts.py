@@ -1,0 +1,45 @@
+"""What the driver needs of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agjson.agents.continuations import Continuations
+from agjson.agents.intake import OnPaused
+from agjson.agents.invocation import Invocation, NormalizerSettings
+from agjson.agents.store import ThreadStore
+from agjson.normalizer import Normalizer
+from agjson.types import AgCapabilities
+
+__all__ = ["AgentParts"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentParts:
+    """The settings of an `Agent`, and what its subclass implements.
+
+    Attributes:
+        store: as for `Agent`, like the four that follow.
+        continuations: where frameworks keep what they need to continue.
+        on_paused: what a start may do to a paused thread.
+        capabilities: what the agent says of itself.
+        surfaces: `Agent.SURFACES`.
+        close_timeout: how many seconds the close of a native stream may take.
+        normalizer: `Agent._normalizer`.
+        prepare: `Agent._prepare`.
+        invoke: `Agent._invoke`.
+        is_client_tool: `Agent._is_client_tool`.
+    """
+
+    store: ThreadStore
+    continuations: Continuations
+    on_paused: OnPaused
+    capabilities: AgCapabilities | None
+    surfaces: bool
+    close_timeout: float
+    normalizer: Callable[[Invocation, NormalizerSettings], Normalizer]
+    prepare: Callable[[Invocation], Any]
+    invoke: Callable[[Invocation], AsyncIterable[Any] | Iterable[Any]]
+    is_client_tool: Callable[[str], bool]

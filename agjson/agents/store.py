@@ -1,0 +1,173 @@
+"""Where threads are kept between runs, and how two runs of one thread are kept apart (spec §1.2, §3)."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from agjson.agents.errors import ThreadBusyError
+from agjson.agents.thread import Thread
+from agjson.types import AgStreamEvent
+
+__all__ = ["MemoryThreadStore", "ThreadLease", "ThreadStore"]
+
+
+class ThreadLease(ABC):
+    """The sole right to run a thread, from `ThreadStore.acquire` to `release`.
+
+    The driver calls, in this order: `append` for every batch of events before it delivers them, `save` once at the end
+    of the run, before it delivers the terminal, and `release` once, whatever happened.
+
+    Class attributes:
+        logs: `append` does something; false spares the calls.
+
+    Attributes:
+        thread: the thread as it was when the lease was taken; None: there is none yet.
+    """
+
+    logs: ClassVar[bool] = True
+
+    thread: Thread | None
+
+    @abstractmethod
+    async def append(self, events: Sequence[AgStreamEvent]) -> None:
+        """Note events of the running turn, for readers that join later and for what a crash would lose.
+
+        Args:
+            events: the next ones in order; each exactly once.
+        """
+
+    @abstractmethod
+    async def save(self, thread: Thread) -> None:
+        """Replace the thread by what it is after the run. Also called for runs that failed or were cut off.
+
+        Args:
+            thread: the new thread, of the same id.
+        """
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Give up the right; a second call does nothing. Must not raise."""
+
+
+class ThreadStore(ABC):
+    """Keeps threads. One store may serve any number of agents, threads of execution and event loops.
+
+    Class attributes:
+        suspends: its methods wait for something. False promises that each of them, and of its leases, runs through
+            without suspending, so that `Agent.run_sync` needs no event loop for it.
+    """
+
+    suspends: ClassVar[bool] = True
+
+    @abstractmethod
+    async def load(self, thread_id: str) -> Thread | None:
+        """The thread as it was saved last, also while it runs; None if there is none.
+
+        Args:
+            thread_id: which one.
+        """
+
+    @abstractmethod
+    async def acquire(self, thread_id: str) -> ThreadLease:
+        """Take the sole right to run a thread, one that does not exist yet included.
+
+        Args:
+            thread_id: which one.
+
+        Raises:
+            ThreadBusyError: another run has it.
+        """
+
+
+class MemoryThreadStore(ThreadStore):
+    """Keeps threads in this process.
+
+    Args:
+        max_threads: how many threads are kept; over that, those are forgotten that were saved longest ago and do not
+            run. A forgotten thread is unknown, its pauses included. None: no limit.
+
+    Raises:
+        ValueError: a limit under 1.
+    """
+
+    suspends = False
+
+    def __init__(self, max_threads: int | None = None) -> None:
+        if max_threads is not None and max_threads < 1:
+            raise ValueError("max_threads must be at least 1")
+        self._max = max_threads
+        self._lock = threading.Lock()
+        # The one saved longest ago comes first.
+        self._threads: dict[str, Thread] = {}
+        self._running: set[str] = set()
+
+    async def load(self, thread_id: str) -> Thread | None:
+        """The thread as it was saved last; None if there is none or it was forgotten."""
+        return self._threads.get(thread_id)
+
+    async def acquire(self, thread_id: str) -> ThreadLease:
+        """Take the sole right to run a thread in this process.
+
+        Raises:
+            ThreadBusyError: another run has it.
+        """
+        with self._lock:
+            if thread_id in self._running:
+                raise ThreadBusyError(f"thread {thread_id!r} is running", "$.threadId")
+            self._running.add(thread_id)
+            return _MemoryLease(self, thread_id, self._threads.get(thread_id))
+
+    def put(self, thread: Thread) -> None:
+        """Keep a thread, as one that was made elsewhere.
+
+        Args:
+            thread: the thread; it replaces what was there.
+        """
+        with self._lock:
+            self._threads.pop(thread.thread_id, None)
+            self._threads[thread.thread_id] = thread
+            if self._max is not None and len(self._threads) > self._max:
+                idle = [id for id in self._threads if id not in self._running]
+                for id in idle[: len(self._threads) - self._max]:
+                    del self._threads[id]
+
+    def forget(self, thread_id: str) -> None:
+        """Remove a thread; one that is not there is no error.
+
+        Args:
+            thread_id: which one.
+        """
+        with self._lock:
+            self._threads.pop(thread_id, None)
+
+    def __len__(self) -> int:
+        """How many threads are kept."""
+        return len(self._threads)
+
+    def free(self, thread_id: str) -> None:
+        """Let a thread be run again; `ThreadLease.release` calls it."""
+        with self._lock:
+            self._running.discard(thread_id)
+
+
+class _MemoryLease(ThreadLease):
+    logs = False
+
+    def __init__(self, store: MemoryThreadStore, thread_id: str, thread: Thread | None) -> None:
+        self._store = store
+        self._thread_id: str | None = thread_id
+        self.thread = thread
+
+    async def append(self, events: Sequence[AgStreamEvent]) -> None:
+        """Nothing to do: a process that dies takes its threads with it."""
+
+    async def save(self, thread: Thread) -> None:
+        self._store.put(thread)
+
+    async def release(self) -> None:
+        thread_id, self._thread_id = self._thread_id, None
+        if thread_id is not None:
+            self._store.free(thread_id)
