@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Generator, Iterable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from typing import TYPE_CHECKING, Any, overload
 
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
@@ -162,11 +171,19 @@ def wrap(
 
     Args:
         stream: the stream (or any other iterable of its events), or the awaitable that the asynchronous client returns:
-            then a request that fails is a `turn.error` as well.
-        turn_id: the turn; absent: a random one.
+            then a request that fails is a `turn.error` as well. The whole message of a request without ``stream=True``
+            gives the same events as its stream.
+        turn_id: the turn, another one for each call in a thread; absent: a random one.
         thread_id: the conversation; absent: a random one.
         **settings: further arguments of `AnthropicNormalizer`.
+
+    Raises:
+        TypeError: it is no stream.
     """
+    if _is_message(stream):
+        stream = [stream]
+    elif not inspect.isawaitable(stream) and not any(hasattr(stream, name) for name in _ENTRANCES):
+        raise TypeError(f"{type(stream).__name__} is no stream of the Messages API")
     kind = AsyncEvents if inspect.isawaitable(stream) or hasattr(stream, "__aiter__") else Events
     pump = _read_async if kind is AsyncEvents else _read
     return kind(stream, pump, turn_id=turn_id, thread_id=thread_id, **settings)
@@ -248,6 +265,14 @@ def wrap_tool_runner(
     return kind(runner, pump, turn_id=turn_id, thread_id=thread_id, multi=True, **settings)
 
 
+_ENTRANCES = ("__iter__", "__aiter__", "__enter__", "__aenter__")
+
+
+def _is_message(native: Any) -> bool:
+    kind = native.get("type") if isinstance(native, Mapping) else getattr(native, "type", None)
+    return kind == "message"
+
+
 def _read(events: Events) -> Generator[Any]:
     manager = None if hasattr(events.stream, "__iter__") else events.stream
     if manager is not None:
@@ -261,6 +286,9 @@ def _read(events: Events) -> Generator[Any]:
 async def _read_async(events: AsyncEvents) -> AsyncGenerator[Any]:
     if inspect.isawaitable(events.stream):
         events.stream = await events.stream
+        if _is_message(events.stream):
+            yield events.stream
+            return
     manager = None if hasattr(events.stream, "__aiter__") else events.stream
     if manager is not None:
         events.stream = await manager.__aenter__()

@@ -109,7 +109,12 @@ class EmitterResults(EmitterCalls):
 
         Returns:
             The id of the message where the result landed; None if it was refused because its turn is closed.
+
+        Raises:
+            TypeError: `content` is a string.
         """
+        if isinstance(content, str):  # a string is iterable too, and its characters are no blocks
+            raise TypeError("content is a list of blocks: [TextBlock(text=...)]")
         call = self._calls.get(tool_call_id)
         if turn_id is None and call is not None and call.message.turn.closed is None:
             turn = call.message.turn

@@ -114,7 +114,8 @@ def turn_abort(tracker: Tracker, event: TurnAbort) -> None:
             _check_order_of_ends(tracker)
         tracker.flush_line = tracker.line
         latest = newest(tracker.open_turns)
-        if latest is not None and latest is not turn and latest.opened and turn.opened:
+        # By the lines of their openers: a snapshot lists the turns in an order of its own.
+        if latest is not None and latest.opened and turn.opened and latest.line > turn.line:
             tracker.suspect_here(f"turn `{turn.id}` is aborted before the later turn `{latest.id}`")
     tracker.close_turn(turn, "turn.abort")
 

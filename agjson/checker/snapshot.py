@@ -108,7 +108,8 @@ def _running(turns: dict[str, Turn], parents: dict[str, str]) -> dict[str, Turn]
     for ended in nested.values():
         for turn in ended:
             turn.closed = "a snapshot"
-    return {turn_id: turn for turn_id, turn in turns.items() if turn_id in running}
+    # In the order of their openers, which a snapshot need not keep.
+    return {turn.id: turn for turn in sorted(turns.values(), key=lambda turn: turn.line) if turn.id in running}
 
 
 def _restore_messages(tracker: Tracker, messages: Iterable[AgMessage]) -> None:

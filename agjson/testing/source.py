@@ -197,8 +197,10 @@ def text_strategy(min_size: int, max_size: int | None, surrogates: bool) -> Sear
     """A cached Hypothesis strategy for texts; lone surrogates only when asked for."""
     from hypothesis import strategies as st
 
-    alphabet = st.characters() if surrogates else st.characters(exclude_categories=["Cs"])
-    return st.text(alphabet, min_size=min_size, max_size=max_size)
+    if not surrogates:
+        return st.text(st.characters(exclude_categories=["Cs"]), min_size=min_size, max_size=max_size)
+    # Among all characters the halves would hardly ever come.
+    return st.text(st.characters() | st.sampled_from(_SURROGATES), min_size=min_size, max_size=max_size)
 
 
 @lru_cache(maxsize=1)

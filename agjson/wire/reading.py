@@ -98,6 +98,8 @@ def decode_event(data: Data) -> AgStreamEvent:
     """
     try:
         return _read_event(data)
+    except TypeError:
+        raise _no_text(data) from None
     except _REFUSED:
         event = _carefully(_careful_event, data, False)
     if isinstance(event, UnknownEvent):
@@ -121,6 +123,8 @@ def ingest_event(data: Data) -> AgStreamEvent | UnknownEvent:
     """
     try:
         return _read_event(data)
+    except TypeError:
+        raise _no_text(data) from None
     except _REFUSED:
         return _carefully(_careful_event, data, True)
 
@@ -234,9 +238,12 @@ def from_dict(value: object, as_: Kind = "event", *, lenient: bool = False) -> A
         lenient: as `ingest_event` rather than `decode_event`: unknown types and kinds are carried.
 
     Raises:
+        ValueError: `as_` is none of the names.
         EncodeError: the data has no JSON form (NaN, an object of another library).
         DecodeError: and its subclasses, as `decode_event`.
     """
+    if as_ != "event" and as_ not in _KINDS:
+        raise ValueError(f"as_ is none of event, {', '.join(_KINDS)}: {as_!r}")
     data = encode(value)
     if as_ == "event":
         return ingest_event(data) if lenient else decode_event(data)
@@ -257,9 +264,15 @@ _KINDS: dict[str, tuple[Callable[[Data], Any], Any]] = {
 def _decode(fast: Callable[[Data], _T], tp: Any, data: Data, *, lenient: bool = False) -> _T:
     try:
         return fast(data)
+    except TypeError:
+        raise _no_text(data) from None
     except _REFUSED:
         value: _T = _carefully(lambda text, lenient: reader(tp)(text, "$", lenient), data, lenient)
         return value
+
+
+def _no_text(data: object) -> TypeError:
+    return TypeError(f"expected JSON text (str or bytes), got {type(data).__name__}; plain data is read by from_dict")
 
 
 def _carefully(read: Callable[[bytes, bool], _T], data: Data, lenient: bool) -> _T:

@@ -125,3 +125,20 @@ def test_a_nested_turn_that_is_cut_off_in_a_stream_that_goes_on_is_no_flush() ->
 def test_an_abort_with_another_reason_is_no_flush() -> None:
     aborts = ({**ABORT, "reason": "user"}, {**NESTED_ABORT, "reason": "user"})
     assert broken(*BEGUN, NESTED_END, END, *aborts) == []
+
+
+@pytest.mark.parametrize("parent", ["t1", "label"])
+def test_a_snapshot_in_between_does_not_change_which_turn_is_the_innermost(parent: str) -> None:
+    records = [
+        {"turnId": "n1", "threadId": "th", "parentTurnId": parent},
+        {"turnId": "t1", "threadId": "th"},
+    ]
+    for turns in (records, records[::-1]):
+        events = (
+            ev("turn.start", turnId="t1", threadId="th"),
+            ev("subagent.start", turnId="n1", parentTurnId=parent),
+            ev("messages.snapshot", messages=[], turns=turns),
+        )
+        aborts = [ev("turn.abort", turnId=turn_id, reason="stream-truncated") for turn_id in ("n1", "t1")]
+        assert broken(*events, *aborts) == []
+        assert broken(*events, *aborts[::-1]) == ([(4, "INV-FLUSH")] if parent == "t1" else [])

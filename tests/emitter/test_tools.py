@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -481,3 +481,10 @@ def test_a_call_for_a_closed_turn_is_carried_whole() -> None:
         {"type": "tool.start", "turnId": "t", "toolCallId": "c", "name": "f"},
         {"type": "tool.args.assembled", "toolCallId": "c", "input": {"a": 1}},
     ]
+
+
+def test_a_string_is_no_content() -> None:
+    emitter = Emitter("t", "thread")
+    emitter.tool_call("c", "f", {})
+    with pytest.raises(TypeError, match="list of blocks"):
+        emitter.tool_done("c", cast("Any", "done"))

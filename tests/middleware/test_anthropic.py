@@ -12,9 +12,11 @@ import anthropic
 import pytest
 from anthropic import beta_async_tool, beta_tool
 
+from agjson.checker import check
+from agjson.fold import reduce
 from agjson.middleware.anthropic import AsyncEvents, Events, wrap, wrap_message_stream, wrap_tool_runner
 from agjson.testing.cassettes import replay
-from agjson.types import AgStreamEvent
+from agjson.types import AgStreamEvent, TextBlock
 from tests.support.anthropic_wire import (
     AUTHORED,
     START,
@@ -416,3 +418,27 @@ async def test_a_tool_that_raises_is_a_result_with_an_error() -> None:
     assert done["outcome"] == "error"
     assert "no such pair: USD/EUR" in str(done["content"])
     sound(found)
+
+
+def test_a_whole_message_gives_the_events_of_its_stream() -> None:
+    message = {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "model": "x",
+        "content": [{"type": "text", "text": "hi"}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+    events = list(wrap(message, turn_id="t", thread_id="th"))
+    assert list(check(events)) == []
+    assert events[-1].type == "turn.done"
+    [stored] = reduce(events).result.messages
+    assert stored.content == [TextBlock(text="hi")]
+
+
+@pytest.mark.parametrize("value", [None, 5])
+def test_what_is_no_stream_is_refused_at_once(value: Any) -> None:
+    with pytest.raises(TypeError, match="no stream"):
+        wrap(value)

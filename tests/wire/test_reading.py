@@ -338,3 +338,14 @@ def test_an_ordinal_counts_by_value(text: str, seq: int) -> None:
             assert event.seq == seq
             assert type(event.seq) is int
     assert ingest_event(f'{{"type":"new.thing","seq":{text}}}').seq == seq
+
+
+@pytest.mark.parametrize("read", [decode_event, ingest_event, decode_message, decode_input])
+def test_plain_data_is_refused_with_the_way_to_read_it(read: Any) -> None:
+    with pytest.raises(TypeError, match="from_dict"):
+        read({"type": "turn.abort", "seq": 0})
+
+
+def test_an_unknown_kind_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="none of event, block, message"):
+        from_dict({}, "evnt")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
