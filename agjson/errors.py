@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class AgJSONError(Exception):
     """The root of all errors of this library."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not by the constructor, whose arguments are more than the message: errors cross process borders whole.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(cls: type[AgJSONError], args: tuple[Any, ...], attributes: dict[str, Any]) -> AgJSONError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class DecodeError(AgJSONError, ValueError):

@@ -58,6 +58,7 @@ class _Wrapped:
         self.normalizer = AnthropicNormalizer(
             turn_id or f"turn_{uuid.uuid4().hex}", thread_id or f"thread_{uuid.uuid4().hex}", **settings
         )
+        self._started = False
         self.stream = native
         self.error: Exception | None = None
 
@@ -94,9 +95,12 @@ class Events(_Wrapped, Iterator[AgStreamEvent]):
 
     def close(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
+        if not self._started:
+            _close(self.stream)
         self._events.close()
 
     def _run(self, pump: Any) -> Generator[AgStreamEvent]:
+        self._started = True
         # What comes from the consumer (a closed generator) must not be taken for a failure of the stream.
         natives = pump(self)
         try:
@@ -130,9 +134,12 @@ class AsyncEvents(_Wrapped, AsyncIterator[AgStreamEvent]):
 
     async def aclose(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
+        if not self._started:
+            await _close_async(self.stream)
         await self._events.aclose()
 
     async def _run(self, pump: Any) -> AsyncGenerator[AgStreamEvent]:
+        self._started = True
         natives = pump(self)
         try:
             while True:
@@ -345,4 +352,6 @@ def _close(native: Any) -> None:
 async def _close_async(native: Any) -> None:
     close = getattr(native, "close", None)
     if close is not None:
-        await close()
+        closing = close()
+        if inspect.isawaitable(closing):  # not that of a coroutine, a request that was never made
+            await closing

@@ -289,7 +289,9 @@ class MessageReader:
             self.carry(native, "unexpected_event", "content_block_start is out of place or malformed")
             return
         there = self._blocks.get(index)
-        if there is not None and there.kind == block.get("type") and there.native_id == block.get("id"):
+        same = there is not None and there.kind == block.get("type") and there.native_id == block.get("id")
+        # A block without an id that has ended is another one: some gateways give every block the index 0.
+        if there is not None and same and (there.native_id is not None or not there.closed):
             self.carry(native, "duplicate_event", f"block {index} has started already")
             return
         self._start_block(index, block)

@@ -15,7 +15,7 @@ from agjson.adapters.anthropic.inbound import AnthropicCall, to_native
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 from agjson.agents import Agent, Continuations, Invocation, NormalizerSettings, OnPaused, ThreadStore
 from agjson.fold import Reducer
-from agjson.types import AgCapabilities, AgMessage, AgRunConfig, NamedToolChoice, StartInput
+from agjson.types import UNSET, AgCapabilities, AgMessage, AgRunConfig, NamedToolChoice, StartInput, UnsetType
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -74,7 +74,7 @@ class AnthropicAgent(Agent):
         store: ThreadStore | None = None,
         continuations: Continuations | None = None,
         on_paused: OnPaused = "refuse",
-        capabilities: AgCapabilities | None = Agent.CAPABILITIES,
+        capabilities: AgCapabilities | UnsetType | None = UNSET,
         close_timeout: float = 5.0,
     ) -> None:
         super().__init__(

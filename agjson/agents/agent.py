@@ -13,7 +13,7 @@ from agjson.agents.invocation import Invocation, NormalizerSettings
 from agjson.agents.parts import AgentParts
 from agjson.agents.store import MemoryThreadStore, ThreadStore
 from agjson.normalizer import Normalizer
-from agjson.types import AgCapabilities, AgInput, AgStreamEvent, AgStreamingCapabilities, AgTrigger
+from agjson.types import UNSET, AgCapabilities, AgInput, AgStreamEvent, AgStreamingCapabilities, AgTrigger, UnsetType
 
 __all__ = ["Agent"]
 
@@ -37,15 +37,14 @@ class Agent(ABC):
 
     Class attributes:
         SURFACES: the framework takes surface interactions of every kind. Else those that speak in the user's name
-        become
-            messages of the user, and the others are named as unsupported.
+            become messages of the user, and the others are named as unsupported.
         CAPABILITIES: what an agent says of itself unless it is told otherwise.
 
     Args:
         store: where threads are kept; absent: in memory, for this agent alone.
         continuations: where frameworks keep what they need to continue; absent: in memory.
         on_paused: what a start that answers nothing may do to a thread that waits for answers.
-        capabilities: what the agent says of itself, once in each thread; None: nothing.
+        capabilities: what the agent says of itself, once in each thread; None: nothing; absent: `CAPABILITIES`.
         close_timeout: how many seconds the close of a native stream may take before it is given up.
     """
 
@@ -58,13 +57,13 @@ class Agent(ABC):
         store: ThreadStore | None = None,
         continuations: Continuations | None = None,
         on_paused: OnPaused = "refuse",
-        capabilities: AgCapabilities | None = CAPABILITIES,
+        capabilities: AgCapabilities | UnsetType | None = UNSET,
         close_timeout: float = 5.0,
     ) -> None:
         self.store = MemoryThreadStore() if store is None else store
         self.continuations = MemoryContinuations() if continuations is None else continuations
         self.on_paused: OnPaused = on_paused
-        self.capabilities = capabilities
+        self.capabilities = self.CAPABILITIES if isinstance(capabilities, UnsetType) else capabilities
         self.close_timeout = close_timeout
 
     # What an adapter implements

@@ -177,6 +177,8 @@ def _by_text(start: StartInput, ask_id: str, open_asks: dict[str, AgPausedAsk]) 
         for block in message.content
         if isinstance(block, TextBlock)
     )
+    if not text:  # no new message of the user, or none with words: silence is no answer
+        raise UnknownAskError(f"ask {ask_id!r} is answered in words, and the input brings no new ones", "$.messages")
     # The server's own continuation, which the client need not have kept.
     return AgHitlAnswer(ask_id=ask_id, status="resolved", reply=text, request_state=ask.request_state)
 

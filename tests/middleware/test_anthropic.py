@@ -442,3 +442,34 @@ def test_a_whole_message_gives_the_events_of_its_stream() -> None:
 def test_what_is_no_stream_is_refused_at_once(value: Any) -> None:
     with pytest.raises(TypeError, match="no stream"):
         wrap(value)
+
+
+class Closable:
+    """A native stream that is never read."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_closing_before_the_first_event_closes_the_native_stream() -> None:
+    native = Closable()
+    wrap(native).close()
+    assert native.closed
+
+
+async def test_closing_before_the_first_event_gives_up_the_request() -> None:
+    asked = False
+
+    async def request() -> Any:
+        nonlocal asked
+        asked = True
+
+    events = wrap(request())
+    await events.aclose()
+    assert not asked
