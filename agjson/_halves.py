@@ -6,7 +6,7 @@ character, so a first half at the end of a piece waits for the next piece.
 
 from __future__ import annotations
 
-__all__ = ["join_halves", "pair_halves", "whole_characters"]
+__all__ = ["join_halves", "pair_halves", "replace_halves", "whole_characters"]
 
 
 def whole_characters(text: str) -> bool:
@@ -44,3 +44,10 @@ def pair_halves(text: str) -> str:
     if whole_characters(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def replace_halves(text: str) -> str:
+    """Join the halves of split characters; a lone half becomes U+FFFD. For texts that are complete."""
+    if whole_characters(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -18,7 +18,6 @@ from agjson._emit.side import EmitterSide
 from agjson.errors import AgJSONError, DecodeError
 from agjson.types import (
     EVENT_TYPES,
-    PROFILES,
     UNSET,
     AgEvent,
     AgMemoryRecord,
@@ -29,6 +28,7 @@ from agjson.types import (
     JsonValue,
     UnsetType,
     profile_needs,
+    profiles_above,
 )
 from agjson.wire import extra_fields
 from agjson.wire._json import plain
@@ -113,8 +113,7 @@ class Emitter(EmitterSide):
         state: JsonValue | UnsetType = UNSET,
         memory: Iterable[AgMemoryRecord] = (),
     ) -> None:
-        if profile is not None and profile not in PROFILES:
-            raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
+        above = frozenset[AgProfile]() if profile is None else profiles_above(profile)
         super().__init__(
             turn_id,
             thread_id,
@@ -123,7 +122,7 @@ class Emitter(EmitterSide):
             open_asks=open_asks,
             parent_turn_id=parent_turn_id,
             trigger=trigger,
-            gate=None if profile is None or on_excess == "pass" else _gate(profile),
+            gate=_gate(above) if above and on_excess == "refuse" else None,
             state=state,
             memory=memory,
         )
@@ -192,9 +191,7 @@ def _value_or_text(raw: msgspec.Raw) -> JsonValue:
     return value
 
 
-def _gate(profile: AgProfile) -> Callable[[AgStreamEvent], None]:
-    above = frozenset(PROFILES[PROFILES.index(profile) + 1 :])
-
+def _gate(above: frozenset[AgProfile]) -> Callable[[AgStreamEvent], None]:
     def refuse(event: AgStreamEvent) -> None:
         for needed, path in profile_needs(event):
             if needed in above:

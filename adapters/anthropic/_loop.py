@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequenc
 from typing import Any
 
 from agjson.adapters.anthropic._blocking import BlockingStream
+from agjson.adapters.anthropic._stop import goes_on
 from agjson.normalizer import HostEnd
 from agjson.types import ErrorOutcome
 
 __all__ = ["ToolLoop", "is_runnable"]
-
-_GOES_ON = frozenset(("pause_turn", "compaction"))
 
 
 def is_runnable(tool: object) -> bool:
@@ -72,7 +71,7 @@ class ToolLoop:
                     yield from self._told(results, waiting)
                     if self._is_over(waiting):
                         break
-                elif self._reason not in _GOES_ON:
+                elif not goes_on(self._reason):
                     break
             yield from self._end()
         finally:
@@ -95,7 +94,7 @@ class ToolLoop:
                         yield native
                     if self._is_over(waiting):
                         break
-                elif self._reason not in _GOES_ON:
+                elif not goes_on(self._reason):
                     break
             for native in self._end():
                 yield native

@@ -7,7 +7,7 @@ from typing import Any
 
 from agjson.types import AgFinishReason, AgSafety
 
-__all__ = ["ERROR_TYPES", "STOP_REASONS", "error_of", "finish_reason", "is_retriable", "safety_of"]
+__all__ = ["ERROR_TYPES", "STOP_REASONS", "error_of", "finish_reason", "goes_on", "is_retriable", "safety_of"]
 
 STOP_REASONS: Mapping[str, AgFinishReason] = {
     "end_turn": "stop",
@@ -21,6 +21,12 @@ STOP_REASONS: Mapping[str, AgFinishReason] = {
     "model_context_window_exceeded": "context_window_exceeded",
 }
 """Native stop reasons, plain and beta."""
+
+
+def goes_on(stop_reason: object) -> bool:
+    """Tell whether a turn that stopped so is continued by asking again with what there is."""
+    return isinstance(stop_reason, str) and STOP_REASONS.get(stop_reason) == "pause_turn"
+
 
 ERROR_TYPES: Mapping[str, bool] = {
     "invalid_request_error": False,

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from agjson.adapters.anthropic._blocking import BlockingStream
 from agjson.adapters.anthropic._loop import ToolLoop, is_runnable
 from agjson.adapters.anthropic._repair import UnsupportedBlocks
+from agjson.adapters.anthropic._stop import goes_on
 from agjson.adapters.anthropic.inbound import AnthropicCall, to_native
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 from agjson.agents import Agent, Continuations, Invocation, NormalizerSettings, OnPaused, ThreadStore
@@ -24,7 +25,6 @@ __all__ = ["AnthropicAgent"]
 
 # What lets the provider stop in the middle of its own work and wait to be asked to go on.
 _PAUSING = frozenset(("compaction", "container", "context_management", "mcp_servers"))
-_PAUSED = frozenset(("pause_turn", "compaction"))
 
 
 class AnthropicAgent(Agent):
@@ -205,7 +205,7 @@ class _Answer:
     @property
     def is_paused(self) -> bool:
         """Whether the provider waits to be asked to go on."""
-        return self._normalizer.stop_reason in _PAUSED
+        return goes_on(self._normalizer.stop_reason)
 
     def messages(self) -> list[AgMessage]:
         """The answer, as it will be stored."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from agjson._halves import replace_halves
 from agjson.adapters.anthropic._arrange import arrange, lifted_system
 from agjson.adapters.anthropic._history import read_history
 from agjson.adapters.anthropic._items import take_apart
@@ -118,7 +119,7 @@ def _replace_halves(native: NativeMessages, ledger: Ledger) -> None:
 
 def _without_halves(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return replace_halves(value)
     if isinstance(value, dict):
         return {_without_halves(name): _without_halves(held) for name, held in value.items()}
     if isinstance(value, list):

@@ -14,7 +14,6 @@ from agjson.checker.rules import Violation
 from agjson.checker.state import Tracker
 from agjson.errors import DecodeError, UnknownTypeError
 from agjson.types import (
-    PROFILES,
     AgentCapabilities,
     AgProfile,
     AgReduceResult,
@@ -72,6 +71,7 @@ from agjson.types import (
     UiWidgetResult,
     UnknownEvent,
     profile_needs,
+    profiles_above,
 )
 from agjson.wire import decode_event, ingest_event
 
@@ -206,10 +206,8 @@ class Checker:
         known_ids: Collection[str] | None = None,
         initial: AgReduceResult | None = None,
     ) -> None:
-        if profile is not None and profile not in PROFILES:
-            raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
         self._profile = profile
-        self._above = frozenset(PROFILES[PROFILES.index(profile) + 1 :]) if profile is not None else frozenset[str]()
+        self._above = frozenset[str]() if profile is None else profiles_above(profile)
         self._rules = _table()
         self._tracker = Tracker(known_ids)
         if initial is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Generic, TypeVar
 
+from agjson._halves import pair_halves
 from agjson.cli.terminal import shown_word
 
 __all__ = ["Block", "Message", "Recent", "Turn"]
@@ -119,11 +120,9 @@ class Block:
 
     def joined(self, delta: str) -> str:
         """The delta with the half before it, and without a half at its end, which waits for the next one."""
-        text = self.held + delta
+        text = pair_halves(self.held + delta)
         self.held = ""
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-            if "\ud800" <= text[-1] <= "\udbff":
-                self.held = text[-1]
-                text = text[:-1]
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            self.held = text[-1]
+            text = text[:-1]
         return text

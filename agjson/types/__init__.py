@@ -187,6 +187,7 @@ from .profiles import (
     PROFILE_EVENTS,
     PROFILES,
     profile_needs,
+    profiles_above,
     required_profile,
 )
 from .records import (
@@ -466,5 +467,6 @@ __all__ = [
     "is_event_type",
     "is_ext_type",
     "profile_needs",
+    "profiles_above",
     "required_profile",
 ]

@@ -29,6 +29,7 @@ __all__ = [
     "PROFILE_BLOCKS",
     "PROFILE_EVENTS",
     "profile_needs",
+    "profiles_above",
     "required_profile",
 ]
 
@@ -83,6 +84,20 @@ CORE_FINISH_REASONS = frozenset({"stop", "token_limit", "tool_call", "other", "u
 
 _EVENT_PROFILE: dict[str, AgProfile] = {type: profile for profile, types in PROFILE_EVENTS.items() for type in types}
 _BLOCK_PROFILE: dict[str, AgProfile] = {type: profile for profile, types in PROFILE_BLOCKS.items() for type in types}
+
+
+def profiles_above(profile: AgProfile) -> frozenset[AgProfile]:
+    """The profiles that need more than one that a stream keeps to (spec §9).
+
+    Args:
+        profile: the profile of the stream.
+
+    Raises:
+        ValueError: it is none of the three.
+    """
+    if profile not in PROFILES:
+        raise ValueError(f"profile {profile!r} is none of {', '.join(PROFILES)}")
+    return frozenset(PROFILES[PROFILES.index(profile) + 1 :])
 
 
 def required_profile(event: AgStreamEvent) -> AgProfile:
