@@ -45,7 +45,11 @@ _SENTINELS = frozenset((HostEnd, HostError, HostAbort))
 
 
 class FoldError(AgJSONError):
-    """The stream that an adapter made does not fold: a fault of the adapter. The thread stays as it was before."""
+    """The stream that an adapter made does not fold: a fault of the adapter.
+
+    The thread stays as it was before, but a continuation that the run has taken is spent: the framework may have acted on
+    it, so it is not offered a second time.
+    """
 
 
 class Run:
