@@ -47,8 +47,8 @@ _SENTINELS = frozenset((HostEnd, HostError, HostAbort))
 class FoldError(AgJSONError):
     """The stream that an adapter made does not fold: a fault of the adapter.
 
-    The thread stays as it was before, but a continuation that the run has taken is spent: the framework may have acted on
-    it, so it is not offered a second time.
+    The thread stays as it was before, but a continuation that the run has taken is spent: the framework may have acted
+    on it, so it is not offered a second time.
     """
 
 
