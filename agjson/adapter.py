@@ -49,17 +49,19 @@ class Adapter:
     messages_to_native: Callable[..., Any] | None = None
 
 
-def native_events(body: bytes | Iterable[bytes]) -> Iterator[Any]:
+def native_events(body: bytes | Iterable[bytes], *, max_bytes: int | None = None) -> Iterator[Any]:
     """The native events of a response body or file, as plain JSON data, each as soon as it is complete.
 
     Args:
         body: server-sent events, JSON Lines, one JSON array of events, or one whole JSON object; recognised by its
             beginning. A ``[DONE]`` in place of an event is left out.
+        max_bytes: as for `iter_json`.
 
     Raises:
-        DecodeError: an event is no JSON; the message names the line. Every event before was yielded.
+        DecodeError: an event is no JSON, or longer than allowed; the message names the line. Every event before was
+            yielded.
     """
-    for item in iter_json(body):
+    for item in iter_json(body, max_bytes=max_bytes):
         if item.data == _END_OF_STREAM:
             continue
         try:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Protocol, cast
+from typing import Annotated, Any, Protocol, cast
 
 import typer
 
+from agjson.adapter import native_events
 from agjson.cli.streams import Streams, Unusable
 from agjson.errors import DecodeError
 from agjson.wire.lines import Item, iter_json
@@ -80,6 +81,17 @@ class Input:
         """
         try:
             yield from iter_json(self.chunks(), max_bytes=_LONGEST_VALUE)
+        except DecodeError as error:
+            raise self.unusable(error) from None
+
+    def native_events(self) -> Iterator[Any]:
+        """Every native event of the input as plain data, as `agjson.adapter.native_events`.
+
+        Raises:
+            Unusable: an event cannot be read; those before it were yielded.
+        """
+        try:
+            yield from native_events(self.chunks(), max_bytes=_LONGEST_VALUE)
         except DecodeError as error:
             raise self.unusable(error) from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -15,14 +15,11 @@ from agjson.cli.files import Input, open_input
 from agjson.cli.streams import Streams, Unusable, command
 from agjson.errors import DecodeError
 from agjson.wire import encode
-from agjson.wire._json import plain, utf8
 
 if TYPE_CHECKING:
     from agjson.testing.cassettes import Exchange
 
 __all__ = ["normalize"]
-
-_END_OF_STREAM = b"[DONE]"
 
 # By event type, the field that names something for the rest of the thread.
 _ID_FIELDS = {
@@ -78,7 +75,7 @@ def normalize(
             _normalize_cassette(found, source, streams, thread=thread, turn=turn or "turn", truncated=truncated)
         else:
             run = _Invoke(found, streams, thread, known_ids=set())
-            run.normalize(_natives(source), turn or "turn-1", truncated=truncated)
+            run.normalize(source.native_events(), turn or "turn-1", truncated=truncated)
     return 0
 
 
@@ -110,16 +107,6 @@ class _Invoke:
             field = _ID_FIELDS.get(event.type)
             if field is not None and (name := getattr(event, field)) is not None:
                 self._known_ids.add(name)
-
-
-def _natives(source: Input) -> Iterator[Any]:
-    for item in source.items():
-        if item.data == _END_OF_STREAM:
-            continue
-        try:
-            yield plain(utf8(item.data), "$")
-        except DecodeError as error:
-            raise source.unusable(error, item.line) from None
 
 
 def _normalize_cassette(
