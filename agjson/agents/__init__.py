@@ -14,6 +14,8 @@ from agjson.agents.errors import (
 )
 from agjson.agents.intake import OnPaused
 from agjson.agents.invocation import Invocation, NormalizerSettings
+from agjson.agents.recovery import Recovered, recover
+from agjson.agents.shared import LoggedTurn, SharedThreadStore
 from agjson.agents.source import CallbackSource, SourceClosed
 from agjson.agents.store import MemoryThreadStore, ThreadLease, ThreadStore
 from agjson.agents.thread import Pending, Thread
@@ -24,12 +26,15 @@ __all__ = [
     "Continuations",
     "InputError",
     "Invocation",
+    "LoggedTurn",
     "MemoryContinuations",
     "MemoryThreadStore",
     "MessageConflictError",
     "NormalizerSettings",
     "OnPaused",
     "Pending",
+    "Recovered",
+    "SharedThreadStore",
     "SourceClosed",
     "Thread",
     "ThreadBusyError",
@@ -40,4 +45,5 @@ __all__ = [
     "UnknownContinuationError",
     "UnknownThreadError",
     "UnknownToolCallError",
+    "recover",
 ]

@@ -1,15 +1,16 @@
-"""How native streams are closed: always, once, and within a limit of time."""
+"""How a run ends: native streams are closed within a limit of time, and what must be stored is stored to its end."""
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["close_stream", "close_stream_sync", "pending_cancellations", "running_loop"]
+__all__ = ["close_stream", "close_stream_sync", "pending_cancellations", "running_loop", "settled"]
 
 _LOG = logging.getLogger("agjson")
 
@@ -51,6 +52,34 @@ def close_stream_sync(stream: Any) -> None:
         close()
     except Exception:
         _LOG.warning("a native stream failed to close", exc_info=True)
+
+
+async def settled(waiting: Coroutine[Any, Any, None]) -> None:
+    """Wait for something that must come to its end even where the waiting task is cancelled, also again and again.
+
+    Args:
+        waiting: what is to be done; under asyncio it runs as a task of its own.
+
+    Raises:
+        CancelledError: the waiting task was cancelled; raised when it is done.
+    """
+    if running_loop() is None:
+        await waiting
+        return
+    import asyncio
+
+    task = asyncio.ensure_future(waiting)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled() and task.exception() is not None:
+            _LOG.warning("failed while the run was cancelled", exc_info=task.exception())
+        raise cancelled
+    await task
 
 
 def pending_cancellations() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,8 +14,8 @@ from agjson.agents.invocation import Invocation, NormalizerSettings
 from agjson.agents.limits import ClientLimits
 from agjson.agents.notes import NOTED, Notes
 from agjson.agents.parts import AgentParts
+from agjson.agents.recovery import recover
 from agjson.agents.thread import Pending, Thread
-from agjson.emitter import NATIVE_CALL_ID
 from agjson.errors import AgJSONError
 from agjson.fold import Reducer
 from agjson.jsonable import jsonable
@@ -32,7 +33,6 @@ from agjson.types import (
     AgTrigger,
     PausedOutcome,
     StartInput,
-    ToolCallBlock,
     TurnDone,
     TurnError,
 )
@@ -45,11 +45,7 @@ _SENTINELS = frozenset((HostEnd, HostError, HostAbort))
 
 
 class FoldError(AgJSONError):
-    """The stream that an adapter made does not fold: a fault of the adapter.
-
-    The thread stays as it was before, but a continuation that the run has taken is spent: the framework may have acted
-    on it, so it is not offered a second time.
-    """
+    """The stream that an adapter made does not fold: a fault of the adapter."""
 
 
 class Run:
@@ -66,7 +62,9 @@ class Run:
 
     Attributes:
         invocation: what the adapter gets; None: the framework is not called.
+        thread_id: its thread.
         request_state: the continuation that the thread had; used up by this run, if it calls the framework.
+        taken: what was kept under it: nothing, or one value.
         held: the terminal, what was said on the way to it, and what follows it.
 
     Raises:
@@ -81,7 +79,9 @@ class Run:
         self._config = ag_input.run if isinstance(ag_input, StartInput) else self._thread.run
         self._capabilities = ag_input.capabilities or self._thread.capabilities
         self.turn_id = _free_turn(ag_input.turn_id, self._thread.result)
+        self.thread_id = self._thread.thread_id
         self.request_state = self._intake.request_state
+        self.taken: list[Any] = []
         invocation = self._invocation()
         self._normalizer = agent.normalizer(invocation, self._settings(ag_input, trigger))
         before = self._thread.result
@@ -117,15 +117,12 @@ class Run:
     def _settings(self, ag_input: AgInput, trigger: AgTrigger | None) -> NormalizerSettings:
         thread = self._thread
         return {
+            **thread.settings(),
             "turn_id": self.turn_id,
             "thread_id": thread.thread_id,
-            "known_ids": thread.ids,
-            "call_ids": _renamed_calls(thread.result),
             "open_asks": frozenset(ask.ask_id for ask in self._intake.pending.open_asks),
             "parent_turn_id": ag_input.parent_turn_id,
             "trigger": trigger or AgTrigger(kind="user" if isinstance(ag_input, StartInput) else "resume"),
-            "state": thread.result.state,
-            "memory": thread.result.memory,
         }
 
     # Events
@@ -331,11 +328,15 @@ class Run:
             ids=before.ids | self._notes.ids,
             nested=before.nested | self._notes.nested,
             pending=self._pending(),
-            started_by=self.turn_id if isinstance(self._intake.input, StartInput) else before.started_by,
+            started_by=self._started_by(),
             run=_without_callback(self._config),
             capabilities=self._capabilities,
             revision=before.revision + 1,
+            owner=before.owner,
         )
+
+    def _started_by(self) -> str | None:
+        return self.turn_id if isinstance(self._intake.input, StartInput) else self._thread.started_by
 
     def _pending(self) -> Pending:
         if self.invocation is None:
@@ -358,6 +359,24 @@ class Run:
         """What is to be kept for the next run under `Invocation.request_state`: nothing, or one value."""
         return [] if self.invocation is None or self._pending().request_state is None else self.invocation.kept
 
+    def lost_thread(self) -> Thread:
+        """What is left of the thread if the run began and is never saved: without the pause that it goes on from."""
+        calls_framework = self.invocation is not None
+        return dataclasses.replace(
+            self._thread,
+            pending=Pending() if calls_framework else self._thread.pending,
+            started_by=self._started_by(),
+            run=_without_callback(self._config),
+            capabilities=self._capabilities,
+        )
+
+    def failed_thread(self) -> Thread:
+        """The thread after a run whose stream does not fold: what the input brought, and that the turn failed."""
+        told = list(self._opening)
+        if self._notes.terminal is not None:
+            told.append(replace(self._notes.terminal, seq=len(told)))
+        return recover(self.lost_thread(), self.turn_id, told).thread
+
     def replace_terminal(self, error: Exception, code: str) -> None:
         """Put a `turn.error` in the place of the terminal that was held: what it says could not be kept.
 
@@ -365,9 +384,13 @@ class Run:
             error: what went wrong.
             code: the error's code.
         """
-        at = next(index for index, event in enumerate(self.held) if event is self._notes.terminal)
+        held, terminal = self.held, self._notes.terminal
+        at = next((index for index, event in enumerate(held) if event is terminal), len(held))
+        seq = held[at].seq if at < len(held) else held[-1].seq + 1
         said = f"{type(error).__name__}: {error}"
-        self.held[at:] = [TurnError(seq=self.held[at].seq, message=said, code=code, turn_id=self.turn_id)]
+        ended = TurnError(seq=seq, message=said, code=code, turn_id=self.turn_id)
+        held[at:] = [ended]
+        self._notes.terminal = ended
 
 
 def _without_callback(run: AgRunConfig | None) -> AgRunConfig | None:
@@ -383,18 +406,6 @@ def _free_turn(turn_id: str, result: AgReduceResult) -> str:
     while f"{turn_id}:{count}" in taken:
         count += 1
     return f"{turn_id}:{count}"
-
-
-def _renamed_calls(result: AgReduceResult) -> dict[str, str]:
-    """The calls that the thread knows by another id than their framework, by the native one; the latest counts."""
-    found: dict[str, str] = {}
-    for message in result.messages:
-        for block in message.content:
-            if isinstance(block, ToolCallBlock) and block.provider_metadata:
-                native = block.provider_metadata.get(NATIVE_CALL_ID)
-                if isinstance(native, str):
-                    found[native] = block.tool_call_id
-    return found
 
 
 def _with_unsaid(messages: Sequence[AgMessage], unsaid: Mapping[str, Mapping[str, Any]]) -> list[AgMessage]:

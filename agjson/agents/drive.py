@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from agjson.agents.closing import close_stream, close_stream_sync, pending_cancellations, running_loop
+from agjson.agents.closing import (
+    close_stream,
+    close_stream_sync,
+    pending_cancellations,
+    running_loop,
+    settled,
+)
 from agjson.agents.core import FoldError, Run
 from agjson.agents.errors import UnknownContinuationError
 from agjson.agents.invocation import Invocation
 from agjson.agents.loop import PrivateLoop, run_through
 from agjson.agents.parts import AgentParts
 from agjson.agents.source import CallbackSource
-from agjson.agents.store import ThreadLease
+from agjson.agents.store import ThreadLease, ThreadStore
 from agjson.failures import is_cancellation
 from agjson.types import AgInput, AgStreamEvent, AgTrigger, ResumeInput, StartInput, ToolResultInput
 from agjson.wire import from_dict
@@ -37,12 +43,13 @@ async def drive(
 ) -> AsyncGenerator[AgStreamEvent, None]:
     """Run one turn; `Agent.run` says what it promises."""
     ag_input = _read(ag_input)
-    lease = await agent.store.acquire(ag_input.thread_id)
+    settle = settled if agent.store.suspends or agent.continuations.suspends else _directly
+    lease = await _acquired(agent.store, ag_input.thread_id)
     try:
         run = Run(agent, ag_input, lease.thread, trigger)
-        await _continue(agent, run)
+        await settle(_begin(agent, lease, run))
     except BaseException:
-        await lease.release()
+        await settle(lease.release())
         raise
     logs = lease.logs
     cancellations = pending_cancellations()
@@ -80,13 +87,13 @@ async def drive(
             run.fail(error, due)
     finally:
         try:
-            await _save(agent, lease, run)
+            await settle(_save(agent, lease, run))
         finally:
             try:
                 if stream is not None:
                     await close_stream(stream, agent.close_timeout)
             finally:
-                await lease.release()
+                await settle(lease.release())
     for event in run.held:
         yield event
 
@@ -124,38 +131,96 @@ def _pump(stream: Iterable[Any], source: CallbackSource[Any]) -> None:
         close_stream_sync(iterator)
 
 
-async def _continue(agent: AgentParts, run: Run) -> None:
-    """Fetch what the framework needs to continue; on a start that goes on with nothing it is only let go of."""
+async def _acquired(store: ThreadStore, thread_id: str) -> ThreadLease:
+    """A lease that nobody is left to release when the run is cancelled meanwhile is released here."""
+    if not store.suspends:
+        return await store.acquire(thread_id)
+    leases: list[ThreadLease] = []
+
+    async def acquire() -> None:
+        leases.append(await store.acquire(thread_id))
+
+    try:
+        await settled(acquire())
+    except BaseException:
+        for lease in leases:
+            await settled(lease.release())
+        raise
+    return leases[0]
+
+
+async def _directly(waiting: Coroutine[Any, Any, None]) -> None:
+    await waiting
+
+
+async def _begin(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
+    await _take(agent, run)
+    try:
+        await lease.begin(run.turn_id, run.lost_thread())
+    except BaseException:
+        await _put_back(agent, run)
+        raise
+
+
+async def _take(agent: AgentParts, run: Run) -> None:
+    """Take what the framework needs to continue.
+
+    Raises:
+        UnknownContinuationError: it is not there. On a start that goes on with nothing it is only let go of.
+    """
     invocation = run.invocation
     if invocation is None or run.request_state is None:
         return
     try:
-        invocation.continuation = await agent.continuations.take(invocation.thread.thread_id, run.request_state)
+        run.taken.append(await agent.continuations.take(run.thread_id, run.request_state))
+        invocation.continuation = run.taken[0]
     except UnknownContinuationError:
         if invocation.answers or invocation.results:
             raise
 
 
 async def _put_back(agent: AgentParts, run: Run) -> None:
-    """Undo `_continue`: the run has not begun."""
-    invocation = run.invocation
-    if invocation is not None and run.request_state is not None and invocation.continuation is not None:
-        await agent.continuations.put(invocation.thread.thread_id, run.request_state, invocation.continuation)
+    """Undo `_take`: nothing has begun, so the continuation is as good as before."""
+    for value in run.taken:
+        await agent.continuations.put(run.thread_id, run.request_state or "", value)
 
 
 async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
-    """Store the thread; where that fails the turn fails with it, as nothing of it is kept."""
+    """Store the thread, and what the framework needs to continue.
+
+    Where that fails the turn fails: it must not say that it can be continued. The store then recovers the thread from
+    what it was told before (`ThreadLease`).
+    """
     try:
         thread = run.thread()
-        if lease.logs:
-            await lease.append(run.held)
-        for value in run.continuation():
-            assert run.invocation is not None
-            await agent.continuations.put(thread.thread_id, run.invocation.request_state, value)
-        await lease.save(thread)
+    except FoldError as error:
+        _LOG.exception("turn %s does not fold", run.turn_id)
+        run.replace_terminal(error, "fold_failed")
+        thread = run.failed_thread()
+    kept = thread.pending.request_state if run.continuation() else None
+    try:
+        if kept is not None:
+            # Before the thread that names it: nobody else knows the name of one that is never used.
+            await agent.continuations.put(thread.thread_id, kept, run.continuation()[0])
+        await lease.save(thread, run.held)
     except Exception as error:
         _LOG.exception("turn %s could not be stored", run.turn_id)
-        run.replace_terminal(error, "fold_failed" if isinstance(error, FoldError) else "store_failed")
+        run.replace_terminal(error, "store_failed")
+        await _told_anyway(agent, lease, run, kept)
+
+
+async def _told_anyway(agent: AgentParts, lease: ThreadLease, run: Run, kept: str | None) -> None:
+    """After a failed save: let go of what will not be continued, and log the end, as far as the stores still work."""
+    try:
+        if kept is not None:
+            await agent.continuations.take(run.thread_id, kept)
+    except Exception as error:
+        _LOG.debug("a continuation of turn %s is left behind: %s", run.turn_id, type(error).__name__)
+    try:
+        if lease.logs:
+            await lease.append(run.held)
+    except Exception as error:
+        _LOG.warning("the end of turn %s is not logged: %s", run.turn_id, type(error).__name__)
 
 
 # Synchronous
@@ -180,10 +245,11 @@ def _drive_sync(
     lease = on_store(agent.store.acquire(ag_input.thread_id))
     try:
         run = Run(agent, ag_input, lease.thread, trigger)
-        on_both(_continue(agent, run))
+        on_both(_take(agent, run))
         try:
             stream, failure = _opened(agent, run.invocation, loop)
-        except RuntimeError:
+            on_store(lease.begin(run.turn_id, run.lost_thread()))
+        except BaseException:
             on_both(_put_back(agent, run))
             raise
     except BaseException:

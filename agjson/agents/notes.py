@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, TypeAlias
 
-from agjson.agents.thread import ids_of
+from agjson.known_ids import KnownIds
 from agjson.types import (
+    AgPausedAsk,
     AgReduceResult,
+    AgStreamEvent,
     ArtifactStart,
     ContentBlock,
     DataBlock,
     HitlAsk,
     MessagesSnapshot,
     MessageStart,
+    PausedOutcome,
     ReasoningStart,
     SourceEvent,
     StepStart,
@@ -29,10 +33,12 @@ from agjson.types import (
     TurnStart,
 )
 
-__all__ = ["NOTED", "Notes", "Terminal"]
+__all__ = ["NOTED", "Notes", "Terminal", "note"]
 
 Terminal: TypeAlias = TurnDone | TurnError | TurnAbort
 """The event that closes a turn."""
+
+_KINDS = tuple(field.name for field in fields(KnownIds))
 
 
 class Notes:
@@ -43,32 +49,60 @@ class Notes:
 
     Attributes:
         turn_id: the turn of the run.
-        ids: every id that the run has used.
         nested: the turns that ran inside it.
         calls: the calls that have no result yet, with the names of their tools; those that the provider runs are left
             out.
         terminal: what has closed the turn.
     """
 
-    __slots__ = ("calls", "ids", "nested", "terminal", "turn_id")
+    __slots__ = ("_ids", "calls", "nested", "terminal", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
-        self.ids: set[str] = set()
+        self._ids: dict[str, set[str]] = {kind: set() for kind in _KINDS}
         self.nested: set[str] = set()
         self.calls: dict[str, str] = {}
         self.terminal: Terminal | None = None
 
+    @property
+    def ids(self) -> KnownIds:
+        """Every id that the run has used so far."""
+        return KnownIds(**self._ids)
 
-def _named(attribute: str) -> Callable[[Notes, Any], None]:
+    @property
+    def asks(self) -> tuple[AgPausedAsk, ...]:
+        """The asks that the turn has paused on."""
+        outcome = self.terminal.outcome if isinstance(self.terminal, TurnDone) else None
+        return tuple(outcome.asks) if isinstance(outcome, PausedOutcome) else ()
+
+    def use(self, kind: str, id: str) -> None:
+        """Note an id.
+
+        Args:
+            kind: what bears it: a field of `KnownIds`.
+            id: the id.
+        """
+        self._ids[kind].add(id)
+
+    def use_all(self, ids: KnownIds) -> None:
+        """Note many ids.
+
+        Args:
+            ids: the ids.
+        """
+        for kind, used in self._ids.items():
+            used |= getattr(ids, kind)
+
+
+def _bears(kind: str, attribute: str) -> Callable[[Notes, Any], None]:
     def note(notes: Notes, event: Any) -> None:
-        notes.ids.add(getattr(event, attribute))
+        notes.use(kind, getattr(event, attribute))
 
     return note
 
 
 def _subagent(notes: Notes, event: SubagentStart) -> None:
-    notes.ids.add(event.turn_id)
+    notes.use("turns", event.turn_id)
     if event.turn_id != notes.turn_id:
         notes.nested.add(event.turn_id)
 
@@ -79,14 +113,14 @@ def _terminal(notes: Notes, event: Terminal) -> None:
 
 
 def _tool_start(notes: Notes, event: ToolStart) -> None:
-    notes.ids.add(event.tool_call_id)
+    notes.use("calls", event.tool_call_id)
     if not event.provider_executed:
         notes.calls[event.tool_call_id] = event.name
 
 
 def _tool_done(notes: Notes, event: ToolDone) -> None:
     if event.message_id is not None:
-        notes.ids.add(event.message_id)
+        notes.use("messages", event.message_id)
     if not event.more and event.outcome != "input_required":
         notes.calls.pop(event.tool_call_id, None)
 
@@ -94,31 +128,31 @@ def _tool_done(notes: Notes, event: ToolDone) -> None:
 def _block(notes: Notes, event: ContentBlock) -> None:
     block = event.block
     if isinstance(block, ToolCallBlock):
-        notes.ids.add(block.tool_call_id)
+        notes.use("calls", block.tool_call_id)
         if not block.provider_executed:
             notes.calls[block.tool_call_id] = block.name
     elif isinstance(block, ToolResultBlock):
         if block.outcome != "input_required":
             notes.calls.pop(block.tool_call_id, None)
     elif isinstance(block, DataBlock) and block.id is not None:
-        notes.ids.add(block.id)
+        notes.use("blocks", block.id)
 
 
 def _snapshot(notes: Notes, event: MessagesSnapshot) -> None:
     fold = AgReduceResult(messages=event.messages, turns=event.turns or [], artifacts=event.artifacts or [], memory=[])
-    notes.ids |= ids_of(fold)
+    notes.use_all(KnownIds.of(fold))
 
 
 NOTED: Mapping[type, Callable[[Notes, Any], None]] = {
-    TurnStart: _named("turn_id"),
+    TurnStart: _bears("turns", "turn_id"),
     SubagentStart: _subagent,
-    MessageStart: _named("id"),
-    StepStart: _named("id"),
-    TextStart: _named("id"),
-    ReasoningStart: _named("id"),
-    ArtifactStart: _named("artifact_id"),
-    SourceEvent: _named("source_id"),
-    HitlAsk: _named("ask_id"),
+    MessageStart: _bears("messages", "id"),
+    StepStart: _bears("steps", "id"),
+    TextStart: _bears("blocks", "id"),
+    ReasoningStart: _bears("blocks", "id"),
+    ArtifactStart: _bears("artifacts", "artifact_id"),
+    SourceEvent: _bears("sources", "source_id"),
+    HitlAsk: _bears("asks", "ask_id"),
     ToolStart: _tool_start,
     ToolDone: _tool_done,
     ContentBlock: _block,
@@ -128,3 +162,15 @@ NOTED: Mapping[type, Callable[[Notes, Any], None]] = {
     TurnAbort: _terminal,
 }
 """What notes an event, by its class; an event of another class says nothing beside what it folds to."""
+
+
+def note(notes: Notes, event: AgStreamEvent) -> None:
+    """Note an event of any class.
+
+    Args:
+        notes: what is known so far.
+        event: the next event.
+    """
+    handle = NOTED.get(event.__class__)
+    if handle is not None:
+        handle(notes, event)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from agjson.agents.errors import ThreadBusyError
+from agjson.agents.recovery import recover
 from agjson.agents.thread import Thread
 from agjson.types import AgStreamEvent
 
@@ -17,8 +18,15 @@ __all__ = ["MemoryThreadStore", "ThreadLease", "ThreadStore"]
 class ThreadLease(ABC):
     """The sole right to run a thread, from `ThreadStore.acquire` to `release`.
 
-    The driver calls, in this order: `append` for every batch of events before it delivers them, `save` once at the end
-    of the run, before it delivers the terminal, and `release` once, whatever happened.
+    The driver calls, in this order: `begin` when nothing can refuse the input any more, `append` for every batch of
+    events before it delivers them, `save` once at the end of the run, before it delivers the terminal, and `release`
+    once, whatever happened. Where an input is refused, `release` alone is called.
+
+    A run that began and was never saved is lost: the process died, or `save` raised. The framework may have acted by
+    then, so the pause that the run went on from must not be answered a second time: what the next `acquire` gives is
+    `recover` of what `begin` and `append` were told, not the thread from before.
+
+    A method that raises has had no effect; one that is cancelled while it waits has had all of it.
 
     Class attributes:
         logs: `append` does something; false spares the calls.
@@ -32,19 +40,31 @@ class ThreadLease(ABC):
     thread: Thread | None
 
     @abstractmethod
+    async def begin(self, turn_id: str, thread: Thread) -> None:
+        """Note that a turn begins.
+
+        Args:
+            turn_id: the turn.
+            thread: what the thread is if the run is lost: as before, but without the pause that the run goes on from.
+        """
+
+    @abstractmethod
     async def append(self, events: Sequence[AgStreamEvent]) -> None:
         """Note events of the running turn, for readers that join later and for what a crash would lose.
 
         Args:
-            events: the next ones in order; each exactly once.
+            events: the next ones in order; each exactly once, by this call or by `save`.
         """
 
     @abstractmethod
-    async def save(self, thread: Thread) -> None:
-        """Replace the thread by what it is after the run. Also called for runs that failed or were cut off.
+    async def save(self, thread: Thread, events: Sequence[AgStreamEvent]) -> None:
+        """Replace the thread by what it is after the run, and note the last events, both or none of it.
+
+        Also called for runs that failed or were cut off.
 
         Args:
             thread: the new thread, of the same id.
+            events: the last events of the turn, the terminal among them.
         """
 
     @abstractmethod
@@ -159,15 +179,24 @@ class _MemoryLease(ThreadLease):
     def __init__(self, store: MemoryThreadStore, thread_id: str, thread: Thread | None) -> None:
         self._store = store
         self._thread_id: str | None = thread_id
+        self._begun: tuple[str, Thread] | None = None
         self.thread = thread
+
+    async def begin(self, turn_id: str, thread: Thread) -> None:
+        self._begun = (turn_id, thread)
 
     async def append(self, events: Sequence[AgStreamEvent]) -> None:
         """Nothing to do: a process that dies takes its threads with it."""
 
-    async def save(self, thread: Thread) -> None:
+    async def save(self, thread: Thread, events: Sequence[AgStreamEvent]) -> None:
+        self._begun = None
         self._store.put(thread)
 
     async def release(self) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            turn_id, thread = begun
+            self._store.put(recover(thread, turn_id, ()).thread)
         thread_id, self._thread_id = self._thread_id, None
         if thread_id is not None:
             self._store.free(thread_id)

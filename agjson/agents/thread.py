@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
+from agjson.emitter import NATIVE_CALL_ID, EmitterSettings
+from agjson.known_ids import KnownIds
 from agjson.types import (
     AgClientCapabilities,
     AgHitlAnswer,
@@ -13,11 +15,10 @@ from agjson.types import (
     AgReduceResult,
     AgRunConfig,
     AgToolResult,
-    DataBlock,
     ToolCallBlock,
 )
 
-__all__ = ["Pending", "Thread", "ids_of"]
+__all__ = ["Pending", "Thread"]
 
 
 def _nothing() -> AgReduceResult:
@@ -76,22 +77,35 @@ class Thread:
             notification.
         capabilities: what the client can do, as it said last.
         revision: how many runs it has had.
+        owner: who it belongs to, as the host's authorization names them; None: nobody in particular. The driver hands
+            it on unread.
     """
 
     thread_id: str
     result: AgReduceResult = field(default_factory=_nothing)
-    ids: Set[str] = frozenset()
+    ids: KnownIds = field(default_factory=KnownIds)
     nested: Set[str] = frozenset()
     pending: Pending = field(default_factory=Pending)
     started_by: str | None = None
     run: AgRunConfig | None = None
     capabilities: AgClientCapabilities | None = None
     revision: int = 0
+    owner: str | None = None
 
     @property
     def messages(self) -> list[AgMessage]:
         """The conversation so far; not to be changed."""
         return list(self.result.messages)
+
+    def settings(self) -> EmitterSettings:
+        """What the emitter of the next run has to know of the thread."""
+        return {
+            "known_ids": self.ids,
+            "call_ids": _renamed_calls(self.result),
+            "open_asks": frozenset(ask.ask_id for ask in self.pending.open_asks),
+            "state": self.result.state,
+            "memory": self.result.memory,
+        }
 
     @classmethod
     def of_result(cls, thread_id: str, result: AgReduceResult) -> Thread:
@@ -105,26 +119,16 @@ class Thread:
             result: the fold.
         """
         nested = frozenset(turn.turn_id for turn in result.turns if turn.parent_turn_id is not None)
-        return cls(thread_id=thread_id, result=result, ids=ids_of(result), nested=nested)
+        return cls(thread_id=thread_id, result=result, ids=KnownIds.of(result), nested=nested)
 
 
-def ids_of(result: AgReduceResult) -> set[str]:
-    """Every id in a fold: of turns, messages, tool calls, data blocks, asks, artifacts and sources.
-
-    Args:
-        result: the fold.
-    """
-    ids: set[str] = set()
-    for turn in result.turns:
-        ids.add(turn.turn_id)
-        ids.update(ask.ask_id for ask in turn.asks or ())
-        ids.update(turn.source_ids or ())
+def _renamed_calls(result: AgReduceResult) -> dict[str, str]:
+    """The calls that the thread knows by another id than their framework, by the native one; the latest counts."""
+    found: dict[str, str] = {}
     for message in result.messages:
-        ids.add(message.id)
         for block in message.content:
-            if isinstance(block, ToolCallBlock):
-                ids.add(block.tool_call_id)
-            elif isinstance(block, DataBlock) and block.id is not None:
-                ids.add(block.id)
-    ids.update(artifact.artifact_id for artifact in result.artifacts)
-    return ids
+            if isinstance(block, ToolCallBlock) and block.provider_metadata:
+                native = block.provider_metadata.get(NATIVE_CALL_ID)
+                if isinstance(native, str):
+                    found[native] = block.tool_call_id
+    return found

@@ -307,15 +307,18 @@ class _Failing(MemoryThreadStore):
         class Lease(ThreadLease):
             thread = lease.thread
 
+            async def begin(self, turn_id: str, thread: Thread) -> None:
+                await lease.begin(turn_id, thread)
+
             async def append(self, events: Sequence[AgStreamEvent]) -> None:
                 if any(event.type == store.refused for event in events):
                     store.refused = ""
                     raise OSError("disk full")
 
-            async def save(self, thread: Thread) -> None:
+            async def save(self, thread: Thread, events: Sequence[AgStreamEvent]) -> None:
                 if not store.logs:
                     raise OSError("disk full")
-                await lease.save(thread)
+                await lease.save(thread, events)
 
             async def release(self) -> None:
                 store.released += 1
@@ -334,7 +337,8 @@ def test_a_thread_that_cannot_be_saved(sync: bool, caplog: pytest.LogCaptureFixt
     assert (end["type"], end["code"], end["message"]) == ("turn.error", "store_failed", "OSError: disk full")
     assert types(events)[-2] == "message.end"
     assert [event.seq for event in events] == list(range(len(events)))
-    assert (len(store), store.released) == (0, 1)
+    assert store.released == 1
+    assert session.thread().result.turns[-1].outcome == AbortedOutcome(reason="interrupted")
     assert "could not be stored" in caplog.text
 
 
@@ -372,12 +376,15 @@ async def test_events_are_logged_before_they_are_delivered_and_the_thread_is_sav
             class Lease(ThreadLease):
                 thread = lease.thread
 
+                async def begin(self, turn_id: str, thread: Thread) -> None:
+                    await lease.begin(turn_id, thread)
+
                 async def append(self, events: Sequence[AgStreamEvent]) -> None:
                     order.extend(f"log {event.seq}" for event in events)
 
-                async def save(self, thread: Thread) -> None:
-                    order.append("save")
-                    await lease.save(thread)
+                async def save(self, thread: Thread, events: Sequence[AgStreamEvent]) -> None:
+                    order.append(f"save {[event.seq for event in events]}")
+                    await lease.save(thread, events)
 
                 async def release(self) -> None:
                     order.append("release")
@@ -391,5 +398,5 @@ async def test_events_are_logged_before_they_are_delivered_and_the_thread_is_sav
     assert order == [
         *("log 0", "log 1", "log 2", "log 3"),
         *("get 0", "get 1", "get 2", "get 3"),
-        *("log 4", "save", "release", "get 4"),
+        *("save [4]", "release", "get 4"),
     ]

@@ -16,6 +16,7 @@ from agjson.types import (
     AgRunConfig,
     AgTrigger,
     AgUsage,
+    ErrorOutcome,
     ImageBlock,
     TextBlock,
     ToolCallBlock,
@@ -320,11 +321,15 @@ class _Odd(ScriptAgent):
         return ScriptNormalizer(**{**settings, "known_ids": frozenset()})
 
 
-async def test_a_stream_that_does_not_fold_fails_visibly_and_leaves_the_thread_as_it_was() -> None:
+async def test_a_stream_that_does_not_fold_fails_visibly_and_leaves_what_the_input_brought() -> None:
     agent = _Odd(lambda run: text("a"))
     session = Session(agent)
     await session.run(start(said("1", "u1")))
     before = session.thread()
     end = terminal(await session.run(start(said("2", "u2"))))
     assert (end["type"], end["code"]) == ("turn.error", "fold_failed")
-    assert session.thread() is before
+    after = session.thread()
+    assert [message.id for message in after.messages] == [*(message.id for message in before.messages), "u2"]
+    outcome = after.result.turns[-1].outcome
+    assert isinstance(outcome, ErrorOutcome) and outcome.code == "fold_failed"
+    assert after.revision == before.revision + 1

@@ -12,6 +12,7 @@ from agjson.agents import (
     ThreadBusyError,
     UnknownContinuationError,
 )
+from agjson.known_ids import KnownIds
 from agjson.types import (
     AgArtifact,
     AgMessage,
@@ -29,7 +30,7 @@ async def test_a_thread_is_kept_until_it_is_forgotten() -> None:
     lease = await store.acquire("a")
     assert lease.thread is None
     thread = Thread(thread_id="a", revision=1)
-    await lease.save(thread)
+    await lease.save(thread, [])
     assert await store.load("a") is thread
     await lease.release()
     assert (await store.acquire("a")).thread is thread
@@ -111,6 +112,8 @@ def test_every_id_of_a_fold_is_taken() -> None:
         ],
     )
     thread = Thread.of_result("th", result)
-    assert thread.ids == {"m", "c", "d", "art", "t", "a", "s", "n"}
+    assert thread.ids == KnownIds(
+        turns={"t", "n"}, messages={"m"}, blocks={"d"}, calls={"c"}, asks={"a"}, artifacts={"art"}, sources={"s"}
+    )
     assert thread.nested == {"n"}
     assert [message.id for message in thread.messages] == ["m"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -150,12 +150,15 @@ class _Waiting(MemoryThreadStore):
         class Lease(ThreadLease):
             thread = lease.thread
 
+            async def begin(self, turn_id: str, thread: Thread) -> None:
+                await lease.begin(turn_id, thread)
+
             async def append(self, events: Any) -> None:
                 await asyncio.sleep(0)
 
-            async def save(self, thread: Thread) -> None:
+            async def save(self, thread: Thread, events: Sequence[AgStreamEvent]) -> None:
                 await asyncio.sleep(0.001)
-                await lease.save(thread)
+                await lease.save(thread, events)
 
             async def release(self) -> None:
                 await lease.release()

@@ -1,0 +1,1 @@
+"""Thread stores that outlive a process."""

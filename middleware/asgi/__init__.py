@@ -1,0 +1,1 @@
+"""AgJSON over HTTP: an agent behind one endpoint."""

@@ -1,0 +1,1 @@
+"""The other end of the stream: a client of any AgJSON source."""
