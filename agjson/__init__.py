@@ -65,8 +65,9 @@ if TYPE_CHECKING:
         recover,
     )
     from agjson.checker import Checker, Violation, check
-    from agjson.emitter import Emitter, ProfileError
+    from agjson.emitter import Emitter, EmitterSettings, ProfileError
     from agjson.fold import FoldViolation, Reducer, Reduction, reduce, snapshot
+    from agjson.known_ids import KnownIds
     from agjson.normalizer import HostAbort, HostEnd, HostError, Normalizer
     from agjson.schema import json_schema
 
@@ -78,12 +79,14 @@ _LAZY = {
     "Checker": "agjson.checker",
     "Continuations": "agjson.agents",
     "Emitter": "agjson.emitter",
+    "EmitterSettings": "agjson.emitter",
     "FoldViolation": "agjson.fold",
     "HostAbort": "agjson.normalizer",
     "HostEnd": "agjson.normalizer",
     "HostError": "agjson.normalizer",
     "InputError": "agjson.agents",
     "Invocation": "agjson.agents",
+    "KnownIds": "agjson.known_ids",
     "LoggedTurn": "agjson.agents",
     "MemoryContinuations": "agjson.agents",
     "MemoryThreadStore": "agjson.agents",
@@ -123,6 +126,7 @@ __all__ = [
     "Continuations",
     "DecodeError",
     "Emitter",
+    "EmitterSettings",
     "EncodeError",
     "FoldViolation",
     "HostAbort",
@@ -130,6 +134,7 @@ __all__ = [
     "HostError",
     "InputError",
     "Invocation",
+    "KnownIds",
     "LoggedTurn",
     "MemoryContinuations",
     "MemoryThreadStore",

@@ -30,9 +30,9 @@ class Adapter:
 
     Attributes:
         name: the name on the command line: ``anthropic``, ``claude-agent-sdk``.
-        normalizer: the normalizer class. It is called with the keywords ``turn_id`` (str), ``thread_id`` (str) and
-            ``known_ids`` (a read-only set of str: every id that the thread has so far), once for each invoke, and takes
-            native events as plain JSON data.
+        normalizer: the normalizer class. It is called with the keywords ``turn_id``, ``thread_id`` and those of
+            `agjson.emitter.EmitterSettings` (what the thread has so far), once for each invoke, and takes native events
+            as plain JSON data.
         recorded: tells what a recorded HTTP exchange holds. It returns None if the request is no model request of this
             provider, else the native events of its response in order, as the normalizer takes them: each event of a
             stream, or one whole message. Of a failed request (status 400 and above) it returns what the normalizer

@@ -6,37 +6,31 @@ parking, whatever the order of the calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, Unpack
 
 import msgspec
 from msgspec.structs import replace
 
 from agjson._emit.calls import NATIVE_CALL_ID
+from agjson._emit.settings import EmitterSettings, OnExcess, refuse_unknown
 from agjson._emit.side import EmitterSide
 from agjson.errors import AgJSONError, DecodeError
 from agjson.types import (
     EVENT_TYPES,
-    UNSET,
     AgEvent,
-    AgMemoryRecord,
     AgProfile,
     AgStreamEvent,
-    AgTrigger,
     ExtEvent,
     JsonValue,
-    UnsetType,
     profile_needs,
     profiles_above,
 )
 from agjson.wire import extra_fields
 from agjson.wire._json import plain
 
-__all__ = ["NATIVE_CALL_ID", "Emitter", "OnExcess", "ProfileError"]
-
-OnExcess: TypeAlias = Literal["pass", "refuse"]
-"""What to do with an event above the profile (spec §9): pass it through untouched, or refuse it."""
+__all__ = ["NATIVE_CALL_ID", "Emitter", "EmitterSettings", "OnExcess", "ProfileError"]
 
 
 class ProfileError(AgJSONError):
@@ -81,51 +75,21 @@ class Emitter(EmitterSide):
     Args:
         turn_id: the turn of this invoke; the caller sees to it that the thread does not have it yet.
         thread_id: the conversation.
-        known_ids: every id that the thread has already, of turns, messages, blocks, tool calls, asks; only read. They
-            may be referred to (the result of an earlier turn's call) and are never opened again.
-        call_ids: for tool calls of earlier invokes that were renamed: native id to the id that the thread knows.
-        open_asks: the asks of the thread that are still unanswered, which may be announced again under their ids.
-        parent_turn_id: the turn that this one is nested in, if the input says so.
-        trigger: what set the turn off.
-        profile: the profile that the stream keeps to; None allows all.
-        on_excess: with a profile, what to do with an event above it.
-        state: the shared state of the thread, on which a JSON Patch is tried.
-        memory: the memory records of the thread, for the same reason.
+        **settings: what else is known of the invoke and its thread; `EmitterSettings` explains each.
 
     Raises:
-        ValueError: `profile` is none of the three.
+        TypeError: a keyword is no setting.
+        ValueError: the profile is none of the three.
         ProfileError: `parent_turn_id` in a stream that refuses what is above CORE. Any later method may raise it for
             the event that it is asked for; what came before in the same call stays emitted, and the stream stays valid.
     """
 
-    def __init__(
-        self,
-        turn_id: str,
-        thread_id: str,
-        *,
-        known_ids: Collection[str] = frozenset(),
-        call_ids: Mapping[str, str] | None = None,
-        open_asks: Collection[str] = frozenset(),
-        parent_turn_id: str | None = None,
-        trigger: AgTrigger | None = None,
-        profile: AgProfile | None = None,
-        on_excess: OnExcess = "pass",
-        state: JsonValue | UnsetType = UNSET,
-        memory: Iterable[AgMemoryRecord] = (),
-    ) -> None:
+    def __init__(self, turn_id: str, thread_id: str, **settings: Unpack[EmitterSettings]) -> None:
+        refuse_unknown(settings)
+        profile = settings.get("profile")
         above = frozenset[AgProfile]() if profile is None else profiles_above(profile)
-        super().__init__(
-            turn_id,
-            thread_id,
-            known_ids=known_ids,
-            call_ids=call_ids or {},
-            open_asks=open_asks,
-            parent_turn_id=parent_turn_id,
-            trigger=trigger,
-            gate=_gate(above) if above and on_excess == "refuse" else None,
-            state=state,
-            memory=memory,
-        )
+        gate = _gate(above) if above and settings.get("on_excess") == "refuse" else None
+        super().__init__(turn_id, thread_id, settings, gate)
 
     def emit(self, event: AgStreamEvent) -> None:
         """Emit any event: as the method for its type would, with the event's fields as arguments (INV-OWNER).

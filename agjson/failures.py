@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Failure", "describe_failure", "is_cancellation"]
+__all__ = ["Failure", "OnFailure", "describe_failure", "is_cancellation"]
 
 _RETRIABLE_STATUS = frozenset((408, 409, 425, 429))
 _RETRIABLE_CODES = frozenset(
@@ -40,6 +41,10 @@ class Failure(NamedTuple):
     message: str
     code: str
     retriable: bool | None
+
+
+OnFailure: TypeAlias = Callable[[BaseException, Failure], Failure]
+"""Decides what the stream says of an exception, given what the exception says about itself. It must not raise."""
 
 
 def describe_failure(error: BaseException) -> Failure:

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias, Unpack
 
-from agjson.emitter import Emitter, OnExcess
-from agjson.failures import Failure, describe_failure, is_cancellation
+from agjson.emitter import Emitter, EmitterSettings
+from agjson.failures import Failure, OnFailure, describe_failure, is_cancellation
 from agjson.jsonable import jsonable
-from agjson.types import (
-    UNSET,
-    AgFinishReason,
-    AgMemoryRecord,
-    AgOutcome,
-    AgProfile,
-    AgStreamEvent,
-    AgTrigger,
-    AgUsage,
-    JsonValue,
-    UnsetType,
-)
+from agjson.types import AgFinishReason, AgOutcome, AgStreamEvent, AgUsage, JsonValue
 
 __all__ = ["HostAbort", "HostEnd", "HostError", "HostSentinel", "Normalizer"]
 
@@ -102,48 +90,21 @@ class Normalizer(ABC):
     Args:
         turn_id: the turn of this invoke.
         thread_id: the conversation.
-        known_ids: as for `Emitter`, like all that follow.
-        call_ids: native ids of tool calls of earlier invokes that were renamed.
-        open_asks: the asks of the thread that are still unanswered.
-        parent_turn_id: the turn that this one is nested in.
-        trigger: what set the turn off.
-        profile: the profile that the stream keeps to.
-        on_excess: what to do with an event above it.
-        state: the shared state of the thread.
-        memory: the memory records of the thread.
+        **settings: those of the `Emitter`, such as ``known_ids``; `EmitterSettings` explains each. A subclass with
+            settings of its own takes these in the same form and hands them on.
+
+    Attributes:
+        on_failure: decides what the stream says of an exception; of the exception itself the subclass then sees
+            nothing but that. None: the exception is told as it is.
     """
+
+    on_failure: OnFailure | None = None
 
     vendor: ClassVar[str] = "agjson"
     ends_itself: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        turn_id: str,
-        thread_id: str,
-        *,
-        known_ids: Collection[str] = frozenset(),
-        call_ids: Mapping[str, str] | None = None,
-        open_asks: Collection[str] = frozenset(),
-        parent_turn_id: str | None = None,
-        trigger: AgTrigger | None = None,
-        profile: AgProfile | None = None,
-        on_excess: OnExcess = "pass",
-        state: JsonValue | UnsetType = UNSET,
-        memory: Iterable[AgMemoryRecord] = (),
-    ) -> None:
-        self.out = Emitter(
-            turn_id,
-            thread_id,
-            known_ids=known_ids,
-            call_ids=call_ids,
-            open_asks=open_asks,
-            parent_turn_id=parent_turn_id,
-            trigger=trigger,
-            profile=profile,
-            on_excess=on_excess,
-            state=state,
-            memory=memory,
-        )
+    def __init__(self, turn_id: str, thread_id: str, **settings: Unpack[EmitterSettings]) -> None:
+        self.out = Emitter(turn_id, thread_id, **settings)
         self._flushed = False
 
     @property
@@ -275,11 +236,22 @@ class Normalizer(ABC):
         if isinstance(sentinel, HostEnd):
             self._on_end(sentinel)
         elif isinstance(sentinel, HostError):
-            self._on_error(sentinel)
+            self._on_error(self._told(sentinel))
         elif isinstance(sentinel, HostAbort):
             self._on_abort(sentinel)
 
+    def _told(self, error: HostError) -> HostError:
+        """An exception in the words of `on_failure`; what an adapter would read from the exception is not there."""
+        raised = error.error
+        if self.on_failure is None or not isinstance(raised, BaseException) or is_cancellation(raised):
+            return error
+        told = self.on_failure(raised, self._describe(raised))
+        retriable = told.retriable if error.retriable is None else error.retriable
+        return replace(error, error=told.message, code=error.code or told.code, retriable=retriable)
+
     def _late(self, native: object) -> None:
+        if isinstance(native, HostError):
+            native = self._told(native)
         if not isinstance(native, (HostEnd, HostAbort)):
             meta: dict[str, JsonValue] = {"agjson/refused": jsonable(native)}
             self.out.error("a native event after the end of the stream", code="stream_ended", meta=meta)
@@ -288,7 +260,11 @@ class Normalizer(ABC):
         """Make a failure visible; even where that fails, do not raise."""
         told = describe_failure(error)
         message = f"{type(self).__name__}: {type(error).__name__}: {told.message}"
+        if self.on_failure is not None:
+            message = self.on_failure(error, told).message
         try:
+            if isinstance(native, HostError):
+                native = self._told(native)
             if native is not _NOTHING:
                 self.unparsed(native, message)
             self.out.error(message, code="normalizer_error", turn_id=self.turn_id)

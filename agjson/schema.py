@@ -94,9 +94,9 @@ def json_schema(name: str) -> _Schema:
 
     Raises:
         AgJSONError: there is no such type; the message lists names that are near.
+        TypeError: `name` is no string; for a type of the format the message has its name.
     """
-    if name not in _definitions():
-        raise AgJSONError(_unknown(name))
+    _check_name(name)
     root = _definitions()[name]
     document = {"$schema": _DIALECT, **root}
     needed = _closure(_references(root))
@@ -116,11 +116,13 @@ def definitions(names: Iterable[str]) -> dict[str, _Schema]:
 
     Raises:
         AgJSONError: there is no such type.
+        TypeError: a name is no string, or `names` is one.
     """
+    if isinstance(names, str):
+        raise TypeError(f"names are an iterable of names, got one: definitions([{names!r}])")
     wanted = list(names)
     for name in wanted:
-        if name not in _definitions():
-            raise AgJSONError(_unknown(name))
+        _check_name(name)
     return copy.deepcopy({name: _definitions()[name] for name in sorted(_closure(wanted))})
 
 
@@ -139,6 +141,28 @@ def schema_name(tp: Any) -> str | None:
         The name, or None for anything else.
     """
     return _public().get(tp)
+
+
+def _check_name(name: object) -> None:
+    """Let the name of a type pass.
+
+    Raises:
+        AgJSONError: no type has it.
+        TypeError: it is no string.
+    """
+    if not isinstance(name, str):
+        known = _name_of(name)
+        got = f"got {type(name).__name__}" if known is None else f"that of this type by {known!r}"
+        raise TypeError(f"a schema is named by a string, {got}")
+    if name not in _definitions():
+        raise AgJSONError(_unknown(name))
+
+
+def _name_of(value: object) -> str | None:
+    try:
+        return schema_name(value)
+    except TypeError:  # unhashable
+        return None
 
 
 def _unknown(name: str) -> str:

@@ -5,13 +5,23 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import bench_emitter, bench_fold, bench_import, bench_memory, bench_sse, bench_wire, page
+from benchmarks import (
+    bench_anthropic,
+    bench_emitter,
+    bench_fold,
+    bench_import,
+    bench_memory,
+    bench_sse,
+    bench_wire,
+    page,
+)
 from benchmarks.measure import FULL, QUICK, Row
 
 BENCHES = {
     "wire": bench_wire.rows,
     "fold": bench_fold.rows,
     "emitter": bench_emitter.rows,
+    "anthropic": bench_anthropic.rows,
     "start": bench_import.rows,
     "streams": bench_sse.rows,
     "memory": bench_memory.rows,

@@ -8,10 +8,9 @@ import sys
 import tracemalloc
 from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
 
 from agjson import Checker, Reducer, decode_event, encode
-from benchmarks.measure import Effort, Row
+from benchmarks.measure import Effort, Row, most_used
 from benchmarks.streams import endless
 
 GROUP = "memory"
@@ -84,19 +83,9 @@ def stream(count: int) -> tuple[int, int]:
         for violation in checker.push(line):
             raise AssertionError(violation)
         if index == count // 2:
-            early = _most_used()
+            early = most_used()
     assert not reducer.needs_resync, reducer.resync_reason
-    return early, _most_used()
-
-
-def _most_used() -> int:
-    status = Path("/proc/self/status")
-    if status.exists():
-        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024
-    import resource  # which counts what the parent had before it made this process
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return early, most_used()
 
 
 if __name__ == "__main__":

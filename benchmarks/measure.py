@@ -8,10 +8,12 @@ so that a slow minute hits all of them alike, and the floor of a ratio is one of
 from __future__ import annotations
 
 import gc
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 Work = Callable[[], object]
 
@@ -25,6 +27,7 @@ class Effort:
         rounds: how often each piece is timed.
         long: how many deltas the long message of the linearity rows has.
         stream: how many events the endless stream has.
+        deltas: how many deltas the long answer of a provider has.
         megabytes: how large the one large text is.
     """
 
@@ -32,12 +35,13 @@ class Effort:
     rounds: int
     long: int
     stream: int
+    deltas: int
     megabytes: int
 
 
-FULL = Effort(events=10_000, rounds=100, long=150_000, stream=1_000_000, megabytes=50)
-QUICK = Effort(events=4_000, rounds=12, long=20_000, stream=100_000, megabytes=5)
-TINY = Effort(events=300, rounds=1, long=500, stream=2_000, megabytes=1)
+FULL = Effort(events=10_000, rounds=100, long=150_000, stream=1_000_000, deltas=100_000, megabytes=50)
+QUICK = Effort(events=4_000, rounds=12, long=20_000, stream=100_000, deltas=100_000, megabytes=5)
+TINY = Effort(events=300, rounds=1, long=500, stream=2_000, deltas=1_000, megabytes=1)
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,14 @@ def drain(items: Iterable[object]) -> None:
 def each(seconds: float, count: int) -> str:
     """A time per event in words."""
     return f"{seconds / count * 1e6:.2f} us"
+
+
+def most_used() -> int:
+    """The most memory that this process has used so far, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    import resource  # which counts what the parent had before it made this process
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -19,7 +19,12 @@ BEGIN, END = "<!-- table: written by make bench -->", "<!-- end of table -->"
 def line(row: Row) -> str:
     """A row for a terminal."""
     aim = f"<= {row.aim:g}" if row.aim is not None else ""
-    return f"{row.group:8} {row.name:58} {row.ratio:7.2f}x {aim:7} {row.verdict:5} {row.cost:>10}   {row.floor}"
+    return f"{row.group:9} {row.name:58} {ratio(row):>7}x {aim:7} {row.verdict:5} {row.cost:>10}   {row.floor}"
+
+
+def ratio(row: Row) -> str:
+    """The ratio, with one more digit where two would not tell it from its aim."""
+    return f"{row.ratio:.3f}" if row.ratio < 0.2 else f"{row.ratio:.2f}"
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -36,7 +41,7 @@ def table(rows: Iterable[Row]) -> str:
             group = row.group
             text.append(f"| **{group}** | | | | | |")
         aim = f"{row.aim:g}" if row.aim is not None else ""
-        text.append(f"| {row.name} | {row.ratio:.2f} | {aim} | {row.verdict} | {row.cost} | {row.floor} |")
+        text.append(f"| {row.name} | {ratio(row)} | {aim} | {row.verdict} | {row.cost} | {row.floor} |")
     return "\n".join(text)
 
 

@@ -6,7 +6,7 @@ A block that comes whole is opened and closed at once, so that both ways lead to
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from agjson.adapters.anthropic._carry import (
     CALLER,
@@ -30,11 +30,10 @@ from agjson.types import (
     FileSource,
     JsonValue,
     ProviderRawBlock,
-    ToolResultBlock,
     UnsetType,
 )
 
-__all__ = ["FRAME", "Block", "Home", "implied_block", "open_block"]
+__all__ = ["FRAME", "Block", "Home", "HotBlock", "implied_block", "open_block"]
 
 FRAME = "ext.anthropic.frame"
 """The event that carries a native value for which there is no other (spec §8 item 22)."""
@@ -49,13 +48,11 @@ class Home(Protocol):
         emitter: what writes the events.
         message_id: the message's id as emitted.
         turn_id: the turn, or None for the current one.
-        calls: the native ids of the tool calls in it.
     """
 
     emitter: Emitter
     message_id: str
     turn_id: str | None
-    calls: set[str]
 
 
 class Block:
@@ -79,16 +76,33 @@ class Block:
         """Take a delta; False if it is of no kind that this block takes."""
         return False
 
-    def feed(self, value: str) -> bool:
-        """Take the text of a delta that is known to fit; False if this block takes no text."""
-        return False
-
     def close(self) -> None:
         """Emit what comes at the end of the block."""
 
 
-class _Text(Block):
+class HotBlock(Block):
+    """A block of a kind whose deltas come by the thousand.
+
+    Class attributes:
+        HOT: the native type of these deltas.
+        FIELD: the one field of such a delta that says something.
+    """
+
+    __slots__ = ()
+
+    HOT: ClassVar[str]
+    FIELD: ClassVar[str]
+
+    def feed(self, value: str) -> bool:
+        """Take the field of a delta of that type. Always true."""
+        raise NotImplementedError
+
+
+class _Text(HotBlock):
     __slots__ = ("citations", "id")
+
+    HOT = "text_delta"
+    FIELD = "text"
 
     def __init__(self, home: Home, index: int, native: Native) -> None:
         super().__init__(home, native)
@@ -121,8 +135,11 @@ class _Text(Block):
         )
 
 
-class _Thinking(Block):
+class _Thinking(HotBlock):
     __slots__ = ("id", "signature")
+
+    HOT = "thinking_delta"
+    FIELD = "thinking"
 
     def __init__(self, home: Home, index: int, native: Native) -> None:
         super().__init__(home, native)
@@ -167,8 +184,11 @@ class _Redacted(Block):
         self.emitter.reasoning_end(self.id, provider=VENDOR)
 
 
-class _Call(Block):
+class _Call(HotBlock):
     __slots__ = ("call", "fed", "input")
+
+    HOT = "input_json_delta"
+    FIELD = "partial_json"
 
     def __init__(self, home: Home, index: int, native: Native) -> None:
         super().__init__(home, native)
@@ -183,15 +203,13 @@ class _Call(Block):
             turn_id=home.turn_id,
             message_id=home.message_id,
         )
-        home.calls.add(self.call)
-        if isinstance(self.native_id, str):
-            home.calls.add(self.native_id)
         # What the start says holds if no delta says more: a call may come without any.
         self.input: JsonValue | UnsetType = native.get("input", {})
         self.fed = False
 
     def feed(self, value: str) -> bool:
-        self.fed = self.fed or not (not value or value.isspace())
+        if not self.fed:
+            self.fed = not (not value or value.isspace())
         self.emitter.tool_args_delta(self.call, value)
         return True
 
@@ -204,19 +222,19 @@ class _Call(Block):
 
 
 class _Result(Block):
-    """The result of a server tool, in the message that holds the call, or in the one that goes on after a pause."""
+    """The result of a server tool. Its place is here, also where the call is in a message before a pause."""
 
     __slots__ = ()
 
     def __init__(self, home: Home, index: int, native: Native) -> None:
         super().__init__(home, native)
-        call: str = native["tool_use_id"]
-        fields = server_result(native)
-        if call in home.calls:
-            self.emitter.tool_done(call, turn_id=home.turn_id, **fields)
-        else:
-            block = ToolResultBlock(tool_call_id=call, **fields)
-            self.emitter.content_block(block, turn_id=home.turn_id, message_id=home.message_id)
+        self.emitter.tool_done(
+            native["tool_use_id"],
+            turn_id=home.turn_id,
+            message_id=home.message_id,
+            in_place=True,
+            **server_result(native),
+        )
 
 
 class _Compaction(Block):

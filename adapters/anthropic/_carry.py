@@ -37,7 +37,7 @@ STOP_SEQUENCE = "anthropic/stopSequence"
 """Metadata of a message: the stop sequence that ended it."""
 
 STOP_DETAILS = "anthropic/stopDetails"
-"""Metadata of a message: why it was refused and what may be done, whole; it may hold a credit token of the host's."""
+"""Metadata of a message: why it was refused and what may be done, whole but for the host's credit token."""
 
 USAGE = "anthropic/usage"
 """Metadata of a message: the native usage, whole, merged from every report."""

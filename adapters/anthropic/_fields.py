@@ -53,6 +53,7 @@ BLOCKS: dict[str, frozenset[str]] = {
     "tool_use": frozenset(("type", "id", "name", "input", "caller", "toolset_name")),
     "server_tool_use": frozenset(("type", "id", "name", "input", "caller")),
     "mcp_tool_use": frozenset(("type", "id", "name", "input", "server_name")),
+    "container_upload": frozenset(("type", "file_id")),
 }
 """The fields of each content block that is taken apart, by its type."""
 

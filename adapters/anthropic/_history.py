@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from agjson.adapters.anthropic import _carry
+from agjson.adapters.anthropic._credit import without_credit
 from agjson.adapters.anthropic._in_blocks import block_from_native, string_block
 from agjson.adapters.anthropic._usage import read_usage
 from agjson.emitter import NATIVE_CALL_ID
@@ -115,6 +116,8 @@ class _Reader:
     def _read_answer(self, native: dict[str, Any], blocks: list[AgBlock], index: int) -> None:
         id, model, usage = native.get("id"), native.get("model"), native.get("usage")
         metadata = {key: native[name] for name, key in _RESPONSE_METADATA.items() if native.get(name) is not None}
+        if _carry.STOP_DETAILS in metadata:
+            metadata[_carry.STOP_DETAILS] = without_credit(metadata[_carry.STOP_DETAILS])
         self.add(
             "assistant",
             [self._renamed(block) for block in blocks],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from agjson.adapters.anthropic._blocks import FRAME, Block, implied_block, open_block
+from agjson.adapters.anthropic._blocks import FRAME, Block, HotBlock, implied_block, open_block
 from agjson.adapters.anthropic._carry import (
     CONTAINER,
     CONTEXT_MANAGEMENT,
@@ -51,19 +51,18 @@ class MessageReader:
         emitter: what writes the events.
         turn_id: the turn that its messages belong to, or None for the current one.
         message_id: the emitted id of the message read last, or an empty string.
-        calls: the native and emitted ids of the tool calls in that message.
         is_open: whether a message has started and not stopped.
         complete: whether the message read last has stopped; false before the first.
         stop_reason: its native stop reason, if it named one.
         stop_details: its native stop details.
         usage: the usage of every message so far, that of the open one included.
+        hot: the open blocks whose deltas come by the thousand, by index.
     """
 
     def __init__(self, emitter: Emitter, turn_id: str | None = None) -> None:
         self.emitter = emitter
         self.turn_id = turn_id
         self.message_id = ""
-        self.calls: set[str] = set()
         self.is_open = False
         self.complete = False
         self._native_id: object = None
@@ -71,6 +70,8 @@ class MessageReader:
         self._usage: dict[str, Any] = {}
         self._earlier_usage: AgUsage | None = None
         self._blocks: dict[int, Block] = {}
+        self.hot: dict[int, HotBlock] = {}
+        self._told: dict[str, JsonValue] = {}
 
     @property
     def stop_reason(self) -> object:
@@ -177,7 +178,9 @@ class MessageReader:
 
     def _start(self, message: Native) -> None:
         self._earlier_usage = self.usage
-        self._usage, self._kept, self._blocks, self.calls = {}, {}, {}, set()
+        self._usage, self._kept, self._blocks = {}, {}, {}
+        self.hot.clear()
+        self._told = {}
         id, model, role = message.get("id"), message.get("model"), message.get("role")
         self._native_id = id if isinstance(id, str) else None
         self.message_id = self.emitter.message_start(
@@ -250,8 +253,10 @@ class MessageReader:
             key: value for name, key in _KEPT if (value := self._kept.get(name)) is not None
         }
         if self._usage:
-            metadata[USAGE] = self._usage
-        if metadata:
+            metadata[USAGE] = dict(self._usage)
+        # A host may end a broken stream twice.
+        if metadata != self._told:
+            self._told = metadata
             self.emitter.message_metadata(metadata, message_id=self.message_id, turn_id=self.turn_id)
 
     def _keep(self, native: Native) -> None:
@@ -302,7 +307,7 @@ class MessageReader:
             self._close(there)
         if not isinstance(native, dict) or not isinstance(native.get("type"), str):
             native = {"type": "unknown", "value": native}
-        self._blocks[index] = open_block(self, index, native)
+        self._put(index, open_block(self, index, native))
         known = BLOCKS.get(native["type"])
         if known is not None and (unknown := unknown_fields(native, known)):
             self._carry_fields(native["type"], unknown)
@@ -320,7 +325,7 @@ class MessageReader:
                 return
             if there is not None:
                 self._close(there)
-            self._blocks[index] = implied
+            self._put(index, implied)
         known = DELTAS.get(str(delta.get("type")))
         if known is not None and (unknown := unknown_fields(delta, known)):
             self._carry_fields(str(delta.get("type")), unknown)
@@ -335,6 +340,13 @@ class MessageReader:
         self._stop_block(index)
         self._carry_unknown(native, EVENTS["content_block_stop"])
 
+    def _put(self, index: int, block: Block) -> None:
+        self._blocks[index] = block
+        if isinstance(block, HotBlock):
+            self.hot[index] = block
+        else:
+            self.hot.pop(index, None)
+
     def _stop_block(self, index: int) -> None:
         self._close(self._blocks[index])
 
@@ -342,6 +354,8 @@ class MessageReader:
         if not block.closed:
             block.closed = True
             block.close()
+            for index in [index for index, each in self.hot.items() if each is block]:
+                del self.hot[index]
 
     def _ping(self, native: Native) -> None:
         self._carry_unknown(native, EVENTS["ping"])

@@ -57,6 +57,9 @@ def read_usage(native: dict[str, Any]) -> AgUsage | None:
 def add_usage(one: AgUsage | None, other: AgUsage | None) -> AgUsage | None:
     """The usage of two messages together: what a turn of several requests has cost.
 
+    A sum is not flagged ``cumulative``: the flag says that the figures are the provider's own running totals, verbatim,
+    and the provider counts each request by itself (spec §4 `AgUsage`, §5.0 INV-DELTA).
+
     Args:
         one: the usage of one message, or None.
         other: the usage of another, or None.
@@ -70,7 +73,9 @@ def add_usage(one: AgUsage | None, other: AgUsage | None) -> AgUsage | None:
             sums[name] = {
                 model: add_usage(left.get(model), right.get(model)) for model in dict.fromkeys((*left, *right))
             }
-        elif name == "cumulative" or left is None or right is None:
+        elif name == "cumulative":
+            sums[name] = None
+        elif left is None or right is None:
             sums[name] = right if left is None else left
         else:
             sums[name] = left + right

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -12,11 +13,11 @@ from agjson.adapters.anthropic._blocking import BlockingStream
 from agjson.adapters.anthropic._loop import ToolLoop, is_runnable
 from agjson.adapters.anthropic._repair import UnsupportedBlocks
 from agjson.adapters.anthropic._stop import goes_on
-from agjson.adapters.anthropic.inbound import AnthropicCall, to_native
+from agjson.adapters.anthropic.inbound import AnthropicCall, going_on, to_native, with_context
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 from agjson.agents import Agent, Continuations, Invocation, NormalizerSettings, OnPaused, ThreadStore
 from agjson.fold import Reducer
-from agjson.types import UNSET, AgCapabilities, AgMessage, AgRunConfig, NamedToolChoice, StartInput, UnsetType
+from agjson.types import UNSET, AgCapabilities, AgInput, AgMessage, AgRunConfig, StartInput, UnsetType
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
@@ -52,6 +53,8 @@ class AnthropicAgent(Agent):
         max_continuations: how many times a turn that the provider paused is continued. Then it ends with
             ``pause_turn``, and a start without messages goes on.
         unsupported: for content that the API has no place for: ``"refuse"`` the input, or ``"drop"`` it.
+        on_fallback_credit: gets the run and the ``fallback_credit_token`` of a refusal, which the host may put on a
+            further request (``defaults``). It works like a bearer token, so it is in no event and in no thread.
         store: as for `Agent`, like the four that follow.
         continuations: this adapter needs none: what it goes on with is the history.
         on_paused: what a start may do to a paused thread.
@@ -71,6 +74,7 @@ class AnthropicAgent(Agent):
         max_iterations: int = 40,
         max_continuations: int = 8,
         unsupported: UnsupportedBlocks = "refuse",
+        on_fallback_credit: Callable[[Invocation, str], object] | None = None,
         store: ThreadStore | None = None,
         continuations: Continuations | None = None,
         on_paused: OnPaused = "refuse",
@@ -91,6 +95,7 @@ class AnthropicAgent(Agent):
         self.max_iterations = max_iterations
         self.max_continuations = max_continuations
         self.unsupported: UnsupportedBlocks = unsupported
+        self.on_fallback_credit = on_fallback_credit
         self._beta = bool(beta)
         self._defaults = dict(defaults or {})
         if not isinstance(beta, bool):
@@ -103,44 +108,62 @@ class AnthropicAgent(Agent):
         self._is_async = hasattr(client, "__aenter__")
 
     def _normalizer(self, invocation: Invocation, settings: NormalizerSettings) -> AnthropicNormalizer:
-        return AnthropicNormalizer(**settings, multi=True)
+        told = self.on_fallback_credit
+        on_credit = None if told is None else partial(told, invocation)
+        return AnthropicNormalizer(**settings, multi=True, on_fallback_credit=on_credit)
 
     def _is_client_tool(self, name: str) -> bool:
         return name not in self._runnable
 
     def _prepare(self, invocation: Invocation) -> AnthropicCall:
-        return self._call(invocation)
+        source = invocation.input
+        if isinstance(source, StartInput):
+            # The messages as they are stored, so that later requests say the same again.
+            source = replace(source, messages=list(invocation.messages), capabilities=invocation.capabilities)
+            return self._call(source, invocation.history, None, invocation)
+        source = replace(source, capabilities=invocation.capabilities)
+        return self._call(source, *self._beside_start(invocation, invocation.history), invocation)
 
-    def _call(self, invocation: Invocation, answers: Sequence[AgMessage] = ()) -> AnthropicCall:
-        """The request for the conversation as it is stored, and for answers that this turn has had since.
+    def _go_on(self, invocation: Invocation, answers: Sequence[AgMessage]) -> AnthropicCall:
+        """The request that continues answers of this turn which the provider has paused: a start without messages."""
+        source = invocation.input
+        history, run = self._beside_start(invocation, [*invocation.history, *invocation.messages, *answers])
+        start = StartInput(
+            thread_id=source.thread_id,
+            turn_id=invocation.turn_id,
+            messages=[],
+            run=None if run is None else going_on(run),
+            capabilities=invocation.capabilities,
+            metadata=source.metadata,
+        )
+        return self._call(start, history, None, invocation)
+
+    def _beside_start(
+        self, invocation: Invocation, history: Sequence[AgMessage]
+    ) -> tuple[list[AgMessage], AgRunConfig | None]:
+        """A history with the context of its start where that had it, and the settings without the context."""
+        run = invocation.run
+        turn = invocation.turn_id if isinstance(invocation.input, StartInput) else invocation.thread.started_by
+        at = next((index for index, message in enumerate(history) if message.turn_id == turn), len(invocation.history))
+        return with_context(history, run, at), None if run is None else replace(run, context=None)
+
+    def _call(
+        self, source: AgInput, history: Sequence[AgMessage], run: AgRunConfig | None, invocation: Invocation
+    ) -> AnthropicCall:
+        """The request for an input.
 
         Raises:
             ReplayError: as `to_native`.
         """
-        source, run = invocation.input, invocation.run
-        messages = [*invocation.history, *invocation.messages, *answers]
-        if run is not None:
-            if run.context:
-                messages = _with_context(messages, run, invocation)
-            if answers or not isinstance(source, StartInput):
-                # Forced once more, the model could never answer.
-                run = replace(run, tool_choice=None) if _is_forced(run) else run
-            run = replace(run, context=None)
         call = to_native(
-            StartInput(
-                thread_id=source.thread_id,
-                turn_id=invocation.turn_id,
-                messages=[],
-                run=run,
-                capabilities=invocation.capabilities,
-                state=source.state,
-                metadata=source.metadata,
-            ),
-            history=messages,
+            source,
+            history=history,
+            run=run,
             model=self.model,
             max_tokens=self.max_tokens,
             defaults=self._defaults,
-            missing_results="add" if isinstance(source, StartInput) else "refuse",
+            asks=invocation.asks,
+            missing_results="add" if isinstance(invocation.input, StartInput) else "refuse",
             unsupported=self.unsupported,
         )
         return replaced(call, beta=True) if self._beta or self._loops else call
@@ -170,7 +193,7 @@ class AnthropicAgent(Agent):
             if answer is None or not answer.is_paused:
                 return
             answers += answer.messages()
-            call = self._call(invocation, answers)
+            call = self._go_on(invocation, answers)
 
     async def _requests_async(self, invocation: Invocation, call: AnthropicCall) -> AsyncIterator[Any]:
         answers: list[AgMessage] = []
@@ -187,7 +210,7 @@ class AnthropicAgent(Agent):
             if answer is None or not answer.is_paused:
                 return
             answers += answer.messages()
-            call = self._call(invocation, answers)
+            call = self._go_on(invocation, answers)
 
 
 class _Answer:
@@ -215,15 +238,3 @@ class _Answer:
 def _may_pause(call: AnthropicCall) -> bool:
     tools = call.params.get("tools") or ()
     return bool(call.params.keys() & _PAUSING) or any("input_schema" not in tool for tool in tools)
-
-
-def _is_forced(run: AgRunConfig) -> bool:
-    return run.tool_choice == "required" or isinstance(run.tool_choice, NamedToolChoice)
-
-
-def _with_context(messages: list[AgMessage], run: AgRunConfig, invocation: Invocation) -> list[AgMessage]:
-    """The messages with the blocks that go beside a start, which stay where they were while its turn goes on."""
-    turn = invocation.turn_id if isinstance(invocation.input, StartInput) else invocation.thread.started_by
-    at = next((index for index, message in enumerate(messages) if message.turn_id == turn), len(invocation.history))
-    context = AgMessage(id=f"{turn}:context", role="user", content=list(run.context or ()))
-    return [*messages[:at], context, *messages[at:]]

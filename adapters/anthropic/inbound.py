@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.structs import replace
+
 from agjson.adapters.anthropic._answers import PendingCalls, answered_asks, injected_messages
 from agjson.adapters.anthropic._carry import CALLER, CONTAINER, CONTAINER_ID
 from agjson.adapters.anthropic._repair import Ledger, MissingResults, Repair, ReplayOptions, UnsupportedBlocks
@@ -17,13 +19,15 @@ from agjson.types import (
     AgInput,
     AgMessage,
     AgPausedAsk,
+    AgRunConfig,
     AgToolResult,
+    NamedToolChoice,
     ResumeInput,
     StartInput,
     ToolCallBlock,
 )
 
-__all__ = ["BETA_PARAMS", "AnthropicCall", "approved_calls", "to_native"]
+__all__ = ["BETA_PARAMS", "AnthropicCall", "approved_calls", "going_on", "to_native", "with_context"]
 
 BETA_PARAMS = frozenset(
     (
@@ -69,6 +73,7 @@ def to_native(
     ag_input: AgInput,
     *,
     history: Sequence[AgMessage] = (),
+    run: AgRunConfig | None = None,
     model: str | None = None,
     max_tokens: int = 4096,
     defaults: Mapping[str, Any] | None = None,
@@ -90,6 +95,9 @@ def to_native(
     Args:
         ag_input: the input.
         history: the messages of the thread so far, without those of nested turns.
+        run: how to run, for inputs that do not say it: the settings of the start that a ``tool-result`` or ``resume``
+            goes on from. A tool choice that forces a call is left out then, since the model could never answer; the
+            context goes where that start had it, before the last words of the user.
         model: the model where the input names none; without either, the request lacks it.
         max_tokens: the limit of the answer in tokens where the input names none.
         defaults: further arguments of every request, as ``client.messages.create`` takes them: ``tools``, ``system``,
@@ -112,7 +120,11 @@ def to_native(
             together, ``$.<member>`` in the input.
         ValidationError: an answer that does not fit its ask.
     """
-    messages, members = _conversation(ag_input, history, asks, results, edits)
+    if isinstance(ag_input, StartInput):
+        run = ag_input.run or run
+    elif run is not None:
+        run = going_on(run)
+    messages, members = _conversation(ag_input, history, run, asks, results, edits)
     given = dict(defaults or {})
     if missing_results is None:
         missing_results = "add" if isinstance(ag_input, StartInput) else "refuse"
@@ -127,16 +139,16 @@ def to_native(
         raise ReplayError("there is nothing to send: the input and the history hold no message for a model")
     ledger = Ledger(ReplayOptions(unsupported=unsupported), native.repairs)
     named = {} if model is None else {"model": model}
-    run = RunParams({**named, "max_tokens": max_tokens, **given}, ledger, members)
-    run.apply(ag_input.run if isinstance(ag_input, StartInput) else None, ag_input.capabilities)
+    settings = RunParams({**named, "max_tokens": max_tokens, **given}, ledger, members)
+    settings.apply(run, ag_input.capabilities)
     if ag_input.state is not UNSET:
-        run.unsupported.append("state")
-    params = run.params
+        settings.unsupported.append("state")
+    params = settings.params
     params["messages"] = list(native)
     _set_system(params, native.system)
     _set_container(params, ag_input, messages)
     beta = native.beta or any(params.get(name) for name in BETA_PARAMS)
-    return AnthropicCall(params=params, beta=beta, unsupported=run.unsupported, repairs=native.repairs)
+    return AnthropicCall(params=params, beta=beta, unsupported=settings.unsupported, repairs=native.repairs)
 
 
 def approved_calls(
@@ -167,15 +179,15 @@ def approved_calls(
 def _conversation(
     ag_input: AgInput,
     history: Sequence[AgMessage],
+    run: AgRunConfig | None,
     asks: Sequence[AgPausedAsk],
     results: Sequence[AgToolResult],
     edits: Collection[str],
 ) -> tuple[list[AgMessage], list[str]]:
     """History and input as one list of messages, and the members that cannot be honoured."""
     if isinstance(ag_input, StartInput):
-        context = ag_input.run.context if ag_input.run is not None else None
-        beside = [AgMessage(id=f"{ag_input.turn_id}:context", role="user", content=context)] if context else []
-        return [*history, *beside, *ag_input.messages], []
+        return [*with_context(history, run, len(history)), *ag_input.messages], []
+    history = with_context(history, run, _last_start(history))
     pending = PendingCalls(history)
     if not isinstance(ag_input, ResumeInput):
         unsupported = pending.land_all(ag_input.results, "$.results")
@@ -187,6 +199,41 @@ def _conversation(
             raise ReplayError(f"call {call.tool_call_id!r} was allowed: run it, and hand its result to to_native")
     spoken, unsupported = injected_messages(ag_input.ui_actions or ())
     return [*history, *pending.messages, *spoken], unsupported
+
+
+def with_context(history: Sequence[AgMessage], run: AgRunConfig | None, at: int) -> list[AgMessage]:
+    """A history with the blocks that go beside a start.
+
+    Args:
+        history: the history.
+        run: the settings of the start; None or without context: nothing is added.
+        at: where the messages of the start begin.
+    """
+    context = None if run is None else run.context
+    if not context:
+        return list(history)
+    return [*history[:at], AgMessage(id="context", role="user", content=context), *history[at:]]
+
+
+def _last_start(history: Sequence[AgMessage]) -> int:
+    """Where the turn begins that the last words of the user have started; the end where there are none."""
+    at = next((index for index in reversed(range(len(history))) if history[index].role == "user"), None)
+    if at is None:
+        return len(history)
+    turn_id = history[at].turn_id
+    while at > 0 and (history[at - 1].turn_id == turn_id if turn_id is not None else history[at - 1].role == "user"):
+        at -= 1
+    return at
+
+
+def going_on(run: AgRunConfig) -> AgRunConfig:
+    """The settings for a request that follows one which may have been forced to call a tool.
+
+    Args:
+        run: the settings of the first request.
+    """
+    forced = run.tool_choice == "required" or isinstance(run.tool_choice, NamedToolChoice)
+    return replace(run, tool_choice=None) if forced else run
 
 
 def _set_system(params: dict[str, Any], lifted: list[dict[str, Any]]) -> None:

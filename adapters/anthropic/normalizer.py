@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import logging
+from collections.abc import Callable
+from typing import Any, ClassVar, Unpack
 
 from agjson.adapters.anthropic._carry import VENDOR
+from agjson.adapters.anthropic._credit import take_credit
 from agjson.adapters.anthropic._in_blocks import block_from_native, string_block
 from agjson.adapters.anthropic._message import MessageReader
 from agjson.adapters.anthropic._stop import error_of, finish_reason, is_retriable, safety_of
+from agjson.emitter import EmitterSettings
 from agjson.failures import Failure, describe_failure
 from agjson.jsonable import jsonable
 from agjson.normalizer import HostAbort, HostEnd, HostError, Normalizer
 from agjson.types import AgBlock, AgStreamEvent, AgUsage, ProviderRawBlock, ToolResultBlock
 
 __all__ = ["AnthropicNormalizer"]
+
+_LOG = logging.getLogger("agjson")
 
 Native = dict[str, Any]
 
@@ -27,13 +33,6 @@ _DERIVED = {
     "compaction": ("compaction_delta", "content"),
 }
 _DELTA_VALUES = dict(_DERIVED.values())
-
-# Deltas that come by the thousand, and the block kinds that take them.
-_HOT = {
-    "text_delta": ("text", frozenset(("text",))),
-    "thinking_delta": ("thinking", frozenset(("thinking",))),
-    "input_json_delta": ("partial_json", frozenset(("tool_use", "server_tool_use", "mcp_tool_use"))),
-}
 
 # Where pydantic keeps the fields that a model does not know.
 _EXTRA = "__pydantic_extra__"
@@ -52,15 +51,26 @@ class AnthropicNormalizer(Normalizer):
         thread_id: the conversation.
         multi: the invoke makes several requests, as a tool loop does: the turn stays open until a `HostEnd`. Otherwise
             the end of the first message closes it.
-        **settings: the further arguments of `Normalizer`.
+        on_fallback_credit: gets the ``fallback_credit_token`` of a refusal, which the host may put on a further
+            request. It works like a bearer token, so it is in no event. What the function raises is logged.
+        **settings: as for `Normalizer`.
     """
 
     vendor: ClassVar[str] = "anthropic"
     ends_itself: ClassVar[bool] = True
 
-    def __init__(self, turn_id: str, thread_id: str, *, multi: bool = False, **settings: Any) -> None:
+    def __init__(
+        self,
+        turn_id: str,
+        thread_id: str,
+        *,
+        multi: bool = False,
+        on_fallback_credit: Callable[[str], object] | None = None,
+        **settings: Unpack[EmitterSettings],
+    ) -> None:
         super().__init__(turn_id, thread_id, **settings)
         self._multi = multi
+        self._on_fallback_credit = on_fallback_credit
         self._reader = MessageReader(self.out, self.turn_id)
         # The last delta, which a helper event repeats.
         self._last: tuple[object, object] = (None, None)
@@ -85,20 +95,32 @@ class AnthropicNormalizer(Normalizer):
         except Exception as error:
             self._failed(native, error)
             done = True
-        return self.out.drain() if done else super().push(native)
+        return self.out.drain() if done else super().push(self._without_credit(native))
+
+    def _without_credit(self, native: object) -> object:
+        """A native event that may be carried whole: the token that is the host's alone goes to the host."""
+        try:
+            native, token = take_credit(native)
+            if token is not None and self._on_fallback_credit is not None:
+                self._on_fallback_credit(token)
+        except Exception:
+            _LOG.warning("the fallback credit of a refusal could not be handed over", exc_info=True)
+        return native
 
     # The short way for deltas
 
     def _hot_data(self, native: Native) -> bool:
         """Take a plain delta of a kind that comes often; False if it needs the long way: then nothing has happened."""
-        if native.get("type") != "content_block_delta" or len(native) != 3:
+        if len(native) != 3 or native.get("type") != "content_block_delta":
             return False
-        delta = native.get("delta")
-        if type(delta) is not dict or len(delta) != 2:
+        delta, index = native.get("delta"), native.get("index")
+        if type(delta) is not dict or len(delta) != 2 or type(index) is not int:
             return False
-        kind = delta.get("type")
-        hot = _HOT.get(kind) if type(kind) is str else None
-        return hot is not None and self._hot(str(kind), hot, native.get("index"), delta.get(hot[0]))
+        block = self._reader.hot.get(index)
+        if block is None or delta.get("type") != block.HOT or type(value := delta.get(block.FIELD)) is not str:
+            return False
+        self._last = (block.HOT, value)
+        return block.feed(value)
 
     def _hot_object(self, native: object) -> bool:
         """The same for an object; also leaves out what a helper stream says twice, which may be long."""
@@ -109,21 +131,18 @@ class AnthropicNormalizer(Normalizer):
         if kind != "content_block_delta":
             derived = _DERIVED.get(kind) if type(kind) is str else None
             return derived is not None and self._repeats(derived, fields.get(derived[1]))
-        inner = fields.get("delta")
+        inner, index = fields.get("delta"), fields.get("index")
         delta = getattr(inner, "__dict__", None)
-        if type(delta) is not dict or getattr(native, _EXTRA, None) or getattr(inner, _EXTRA, None):
+        if type(delta) is not dict or type(index) is not int:
             return False
-        kind = delta.get("type")
-        hot = _HOT.get(kind) if type(kind) is str else None
-        if hot is None or delta.get("estimated_tokens") is not None:
+        block = self._reader.hot.get(index)
+        if block is None or delta.get("type") != block.HOT or type(value := delta.get(block.FIELD)) is not str:
             return False
-        return self._hot(str(kind), hot, fields.get("index"), delta.get(hot[0]))
-
-    def _hot(self, kind: str, hot: tuple[str, frozenset[str]], index: object, value: object) -> bool:
-        block = self._reader.block(index)
-        if block is None or block.kind not in hot[1] or type(value) is not str:
+        if getattr(native, _EXTRA, None) or getattr(inner, _EXTRA, None):
             return False
-        self._last = (kind, value)
+        if len(delta) > 2 and delta.get("estimated_tokens") is not None:
+            return False
+        self._last = (block.HOT, value)
         return block.feed(value)
 
     def _repeats(self, derived: tuple[str, str], value: object) -> bool:
@@ -229,9 +248,9 @@ class AnthropicNormalizer(Normalizer):
     def _on_error(self, error: HostError) -> None:
         if self.out.is_open():
             self._reader.settle()
-        body = getattr(error.error, "body", None)
+        body = jsonable(getattr(error.error, "body", None))
         if isinstance(body, dict):
-            self._reader.carry({"type": "error", **jsonable(body)})  # type: ignore[dict-item]
+            self._reader.carry({"type": "error", **body})
         super()._on_error(error)
 
     def _on_abort(self, abort: HostAbort) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NoReturn, Unpack, cast
+from typing import NoReturn, Unpack, cast
 
 from msgspec.structs import replace
 
+from agjson._emit.core import Gate
 from agjson._emit.reasoning import EmitterReasoning
+from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Call, Message, OfBlock, OfMessage, Turn
 from agjson._halves import join_halves, whole_characters
 from agjson.types import (
@@ -34,9 +36,9 @@ NATIVE_CALL_ID = "agjson/nativeToolCallId"
 class EmitterCalls(EmitterReasoning):
     """Tool calls."""
 
-    def __init__(self, *args: Any, call_ids: Mapping[str, str], **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._earlier_calls = call_ids
+    def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
+        super().__init__(turn_id, thread_id, settings, gate)
+        self._earlier_calls: Mapping[str, str] = settings.get("call_ids") or {}
         self._calls: dict[str, Call] = {}
 
     def call_id(self, tool_call_id: str) -> str:
@@ -60,7 +62,8 @@ class EmitterCalls(EmitterReasoning):
         if call is not None:
             return call.id
         id = self._earlier_calls.get(native, native)
-        return id if id != native or self._is_foreign(id) else None
+        known = id != native or id in self._known.calls or id in self._restored_calls
+        return id if known else None
 
     # Calls
 
@@ -230,6 +233,18 @@ class EmitterCalls(EmitterReasoning):
             if call is None:
                 return
         call.args.append(delta)
+        if call.fast and not envelope and delta.isascii():
+            self._out.append(
+                ToolArgsDelta(
+                    seq=self._seq,
+                    tool_call_id=call.id,
+                    delta=delta,
+                    turn_id=call.turn_id,
+                    message_id=call.message_id,
+                )
+            )
+            self._seq += 1
+            return
         if not call.fast or not delta.isascii():
             delta = self._care(call, delta, None)
             if not delta:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Unpack
+from collections.abc import Callable, Container
+from typing import TypeAlias, Unpack
 
 from msgspec import structs
 
+from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Block, Envelope, Message, OwnId, Turn
 from agjson.jsonable import jsonable
+from agjson.known_ids import KnownIds
 from agjson.types import (
     AgEvent,
     AgStreamEvent,
@@ -22,29 +24,26 @@ from agjson.types import (
     TurnStart,
 )
 
-__all__ = ["TRUNCATED", "EmitterCore"]
+__all__ = ["TRUNCATED", "EmitterCore", "Gate"]
 
 TRUNCATED = "stream-truncated"
 """The reason of the aborts that a flush writes (spec §5.0 INV-FLUSH)."""
+
+Gate: TypeAlias = Callable[[AgStreamEvent], None]
+"""What each event passes before it is emitted; it raises for one that may not go out."""
 
 
 class EmitterCore:
     """The buffer, ids, owners, and how turns open and close."""
 
-    def __init__(
-        self,
-        turn_id: str,
-        thread_id: str,
-        *,
-        known_ids: Collection[str],
-        parent_turn_id: str | None,
-        trigger: AgTrigger | None,
-        gate: Callable[[AgStreamEvent], None] | None,
-    ) -> None:
+    def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
+        parent_turn_id = settings.get("parent_turn_id")
         self._root = Turn(turn_id, parent_id=parent_turn_id)
         self._thread_id = thread_id
-        self._root.trigger = trigger
-        self._known = known_ids
+        self._root.trigger = settings.get("trigger")
+        self._known = KnownIds.of_any_kind(settings.get("known_ids", ()))
+        # Those of the known messages that are still there: a snapshot replaces them.
+        self._known_messages = self._known.messages
         self._gate = gate
         if gate is not None and parent_turn_id is not None:
             gate(SubagentStart(seq=0, turn_id=turn_id, parent_turn_id=parent_turn_id))
@@ -64,7 +63,8 @@ class EmitterCore:
         self._used: set[str] = {turn_id}
         self._block_ids: set[str] = set()
         # Ids that a snapshot brought: of the thread, like the known ones; and its messages by turn id.
-        self._restored: set[str] = set()
+        self._restored_turns: set[str] = set()
+        self._restored_calls: set[str] = set()
         self._restored_messages: list[tuple[str | None, Message]] = []
         self._ordinals: dict[str, int] = {}
 
@@ -122,7 +122,7 @@ class EmitterCore:
 
     def _is_foreign(self, id: str) -> bool:
         """Tell whether something of the thread bears an id that this invoke did not emit."""
-        return id in self._known or id in self._restored
+        return id in self._known or id in self._restored_turns or id in self._restored_calls
 
     def _derived(self, turn: Turn, kind: str) -> str:
         """An id for something that the framework left without one (spec §5.0 INV-BLOCK)."""
@@ -133,7 +133,7 @@ class EmitterCore:
         self._ordinals[stem] = ordinal + 1
         return id
 
-    def _renamed(self, native: str, used: Collection[str]) -> str:
+    def _renamed(self, native: str, used: Container[str]) -> str:
         """The native id if it is free among its kind and in the thread, else ``<id>#2``, ``#3`` and so on."""
         if native not in used and not self._is_foreign(native):
             return native

@@ -191,9 +191,14 @@ class EmitterMessages(EmitterCore):
             if not foreign:
                 gone += self._owner(turn_id).messages
             emitted = id
+            if foreign:
+                # Which of the thread's messages these are is not known here.
+                self._known_messages = frozenset[str]()
         else:
             message = self._messages.get(id)
             name = self._owner(turn_id).id if message is None else message.turn.id
+            if message is None and id in self._known_messages:
+                self._known_messages = self._known_messages - {id}
             gone = [] if message is None else [message]
             emitted = id if message is None else message.id
         for each in gone:
@@ -236,7 +241,7 @@ class EmitterMessages(EmitterCore):
         if message_id is not None:
             message = self._messages.get(message_id)
             if message is None:
-                return message_id if message_id in self._known else None
+                return message_id if message_id in self._known_messages else None
             return None if message.removed else message.id
         message = turn.pointers.get(0)
         if message is None:

@@ -125,6 +125,24 @@ class EmitterReasoning(EmitterText):
             parent_id: the entity that encloses it.
             meta: host-only metadata.
         """
+        block = self._reasonings.get(id)
+        if (
+            block is not None
+            and block.fast
+            and delta
+            and delta.isascii()
+            and part_index is None
+            and provider_metadata is None
+            and meta is None
+            and parent_id is None
+        ):
+            self._out.append(
+                ReasoningDelta(
+                    seq=self._seq, id=block.id, delta=delta, turn_id=block.turn_id, message_id=block.message_id
+                )
+            )
+            self._seq += 1
+            return
         if not delta and provider_metadata is None and meta is None:
             return
         block = self._open_reasoning(id, part_index, turn_id, message_id)

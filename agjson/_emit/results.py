@@ -7,7 +7,9 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from agjson._emit.calls import EmitterCalls
+from agjson._emit.core import Gate
 from agjson._emit.reasoning import without_empty_opaque
+from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Call, Message, OfMessage, Turn
 from agjson.types import (
     UNSET,
@@ -46,8 +48,8 @@ _KEPT = (
 class EmitterResults(EmitterCalls):
     """Tool results, and blocks delivered in the way that suits them."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
+        super().__init__(turn_id, thread_id, settings, gate)
         # What the partial results of a call have said, and the message that holds them.
         self._partials: dict[str, tuple[dict[str, Any], Message]] = {}
 
@@ -73,13 +75,15 @@ class EmitterResults(EmitterCalls):
         candidate_index: Number | None = None,
         message_id: str | None = None,
         turn_id: str | None = None,
+        in_place: bool = False,
         **envelope: Unpack[OfMessage],
     ) -> str | None:
         """Land the result of a tool call (spec §5 tool.done, §2.1, §2.2, §8 item 15).
 
         Where it lands: in the message that `message_id` names, which it adopts; else in the open message, if that holds
         the call (a server tool) or is of role ``tool``, and the result is not partial; else in a message of its own,
-        ``<toolCallId>:result``. A call never heard of, in this invoke or the thread, is announced first.
+        ``<toolCallId>:result``. With `in_place` it lands like any block, in the open message. A call never heard of, in
+        this invoke or the thread, is announced first.
 
         After a partial result the next one replaces it in its place and restates what it leaves out. Flags that
         contradict the outcome move to ``_meta`` under ``agjson/<field>``; without an outcome they decide it.
@@ -103,8 +107,11 @@ class EmitterResults(EmitterCalls):
             more: the result is partial.
             candidate_index: which candidate; absent is 0.
             message_id: the id that the result's own message takes: ``<id>#2`` where a message has it already that is no
-                open tool message of the turn.
+                open tool message of the turn. With `in_place` as for `text_start`.
             turn_id: the turn; absent: that of the call while it is open, else the current one.
+            in_place: the result is part of what the model says, as that of a tool which the provider runs: it lands in
+                the open message also where the call is in an earlier one (spec §5 message partitioning: a `tool.done`
+                without ``messageId`` attaches to the open message). A message is started where none is open.
             **envelope: ``id``, ``parent_id``, ``meta``.
 
         Returns:
@@ -150,7 +157,7 @@ class EmitterResults(EmitterCalls):
             self._refuse_closed(event, turn)
             return None
         if call is None and self._call_ref(tool_call_id) is None:
-            call = self._announce(tool_call_id, name, turn)
+            call = self._announce(tool_call_id, name, turn, message_id if in_place else None)
         if call is not None and not call.assembled and not call.message.removed:
             self._assemble(call)
         id = self.call_id(tool_call_id) if call is None else call.id
@@ -158,7 +165,10 @@ class EmitterResults(EmitterCalls):
         held_by: Message | None = None
         if id in self._partials and not self._partials[id][1].removed:
             partial, held_by = self._partials[id]
-        if held_by is None:
+        if held_by is None and in_place:
+            landing, is_new = self._home(turn, message_id, candidate_index), False
+            event = replace(event, candidate_index=landing.candidate or candidate_index)
+        elif held_by is None:
             landing, is_new = self._landing(event, call, turn, id)
         elif held_by.turn.closed is not None or not (held_by.open or held_by.adopted):
             self._refuse(
@@ -170,8 +180,8 @@ class EmitterResults(EmitterCalls):
         if partial:
             fields = {**{name: getattr(event, name) for name in fields}, **partial, **_kept(event)}
             event = replace(event, **_agreeing(fields, partial=bool(more)))
-        in_open_message = landing.open and message_id is None and held_by is None
-        if message_id is not None and landing.id != message_id:
+        in_open_message = landing.open and held_by is None and (in_place or message_id is None)
+        if not in_open_message and message_id is not None and landing.id != message_id:
             event = replace(event, meta={**(event.meta or {}), "agjson/nativeMessageId": message_id})
         self._put(
             replace(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 from msgspec.structs import replace
 
+from agjson._emit.core import Gate
+from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Envelope, OwnId, Turn
 from agjson._emit.turns import EmitterTurns
 from agjson.fold.patch import PatchError, apply_patch
@@ -43,18 +45,17 @@ __all__ = ["EmitterSide"]
 class EmitterSide(EmitterTurns):
     """Everything beside the messages."""
 
-    def __init__(
-        self, *args: Any, state: JsonValue | UnsetType, memory: Iterable[AgMemoryRecord], **settings: Any
-    ) -> None:
-        super().__init__(*args, **settings)
+    def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
+        super().__init__(turn_id, thread_id, settings, gate)
         # Native and emitted ids of steps.
         self._steps: dict[str, str] = {}
         # Native and emitted ids of artifacts; true while parts may come.
         self._artifacts: dict[str, tuple[str, bool]] = {}
+        self._known_artifacts = self._known.artifacts
         # What a patch needs to be tried on before it goes out: one that fails parks every fold.
-        self._state = state
+        self._state: JsonValue | UnsetType = settings.get("state", UNSET)
         self._memory: dict[tuple[str, str], JsonValue] = {
-            (record.scope, record.key or ""): record.value for record in memory
+            (record.scope, record.key or ""): record.value for record in settings.get("memory", ())
         }
 
     # Steps
@@ -240,7 +241,7 @@ class EmitterSide(EmitterTurns):
     def _artifact(self, artifact_id: str, turn: Turn) -> str:
         """The emitted id of an artifact that takes parts, opened if none does under this id."""
         id, is_open = self._artifacts.get(artifact_id, (artifact_id, None))
-        if is_open or (is_open is None and id in self._known):
+        if is_open or (is_open is None and id in self._known_artifacts):
             return id
         # Begun afresh under its own id, one that has ended would lose what it has.
         fresh = id if is_open is None else self._renamed(artifact_id, self._artifacts)
@@ -410,6 +411,7 @@ class EmitterSide(EmitterTurns):
 
     def _after_snapshot(self, artifacts: ListOf[AgArtifact] | None, memory: ListOf[AgMemoryRecord] | None) -> None:
         if artifacts is not None:
+            self._known_artifacts = frozenset[str]()
             self._artifacts = {artifact.artifact_id: (artifact.artifact_id, True) for artifact in artifacts}
         if memory is not None:
             self._memory = {place: value for place, value in self._memory.items() if place[0] != "thread"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from msgspec.structs import replace
 
+from agjson._emit.core import Gate
 from agjson._emit.messages import EmitterMessages
+from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Block, Call, Message, OfBlock, Turn
 from agjson._halves import join_halves, whole_characters
 from agjson.types import (
@@ -30,8 +32,8 @@ __all__ = ["EmitterText"]
 class EmitterText(EmitterMessages):
     """Text blocks."""
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
+        super().__init__(turn_id, thread_id, settings, gate)
         self._texts: dict[str, Block] = {}
         self._reasonings: dict[str, Block] = {}
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.core import TRUNCATED
+from agjson._emit.core import TRUNCATED, Gate
 from agjson._emit.results import EmitterResults
+from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Envelope, Message, OfMessage, Turn
 from agjson.types import (
     UNSET,
@@ -51,9 +52,9 @@ __all__ = ["EmitterTurns"]
 class EmitterTurns(EmitterResults):
     """Terminals, asks, nested turns, snapshots."""
 
-    def __init__(self, *args: Any, open_asks: Collection[str], **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self._open_asks = open_asks
+    def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
+        super().__init__(turn_id, thread_id, settings, gate)
+        self._open_asks = settings.get("open_asks", ())
         self._asks: dict[str, AgPausedAsk] = {}
 
     # Terminals
@@ -556,7 +557,8 @@ class EmitterTurns(EmitterResults):
             message.removed = True
         self._restored_messages.clear()
         self._partials.clear()
-        self._restored.update(record.turn_id for record in turns or () if record.turn_id not in self._turns)
+        self._known_messages = frozenset[str]()
+        self._restored_turns.update(record.turn_id for record in turns or () if record.turn_id not in self._turns)
         for stored in messages:
             self._remember(stored, turn)
         self._after_snapshot(artifacts, memory)
@@ -585,7 +587,7 @@ class EmitterTurns(EmitterResults):
         self._restored_messages.append((stored.turn_id, message))
         for block in stored.content:
             if isinstance(block, ToolCallBlock):
-                self._restored.add(block.tool_call_id)
+                self._restored_calls.add(block.tool_call_id)
 
     def _after_snapshot(self, artifacts: ListOf[AgArtifact] | None, memory: ListOf[AgMemoryRecord] | None) -> None:
         """Let the side-channels know what a snapshot has replaced."""

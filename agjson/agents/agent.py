@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from agjson.agents.continuations import Continuations, MemoryContinuations
@@ -12,6 +13,7 @@ from agjson.agents.intake import OnPaused
 from agjson.agents.invocation import Invocation, NormalizerSettings
 from agjson.agents.parts import AgentParts
 from agjson.agents.store import MemoryThreadStore, ThreadStore
+from agjson.failures import OnFailure
 from agjson.normalizer import Normalizer
 from agjson.types import UNSET, AgCapabilities, AgInput, AgStreamEvent, AgStreamingCapabilities, AgTrigger, UnsetType
 
@@ -158,6 +160,37 @@ class Agent(ABC):
             AgJSONError: as for `run`.
         """
         return drive_sync(self._parts(), ag_input, trigger)
+
+    def run_within(
+        self,
+        ag_input: AgInput | Mapping[str, Any],
+        *,
+        store: ThreadStore | None = None,
+        on_paused: OnPaused | None = None,
+        on_failure: OnFailure | None = None,
+        trigger: AgTrigger | None = None,
+    ) -> AsyncGenerator[AgStreamEvent, None]:
+        """Run one turn as `run` does, in the surroundings of a server.
+
+        Args:
+            ag_input: as for `run`.
+            store: where the thread is kept; None: where the agent keeps it.
+            on_paused: what a start may do to a thread that waits for answers; None: as the agent says.
+            on_failure: decides what the stream says of an exception, and sees to its log; None: what the exception
+                says.
+            trigger: as for `run`.
+
+        Returns:
+            As for `run`, like what it raises.
+        """
+        parts = self._parts()
+        parts = replace(
+            parts,
+            store=parts.store if store is None else store,
+            on_paused=parts.on_paused if on_paused is None else on_paused,
+            on_failure=on_failure,
+        )
+        return drive(parts, ag_input, trigger)
 
     def _parts(self) -> AgentParts:
         return AgentParts(

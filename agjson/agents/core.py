@@ -17,6 +17,7 @@ from agjson.agents.parts import AgentParts
 from agjson.agents.recovery import recover
 from agjson.agents.thread import Pending, Thread
 from agjson.errors import AgJSONError
+from agjson.failures import Failure
 from agjson.fold import Reducer
 from agjson.jsonable import jsonable
 from agjson.normalizer import HostAbort, HostEnd, HostError
@@ -84,6 +85,8 @@ class Run:
         self.taken: list[Any] = []
         invocation = self._invocation()
         self._normalizer = agent.normalizer(invocation, self._settings(ag_input, trigger))
+        if agent.on_failure is not None:
+            self._normalizer.on_failure = agent.on_failure
         before = self._thread.result
         limits = ClientLimits(self._capabilities, state=before.state, memory=before.memory)
         self._limits = limits if limits.is_needed else None
@@ -192,7 +195,8 @@ class Run:
             error: what was raised.
             due: events that were returned and could not be delivered; they come first.
         """
-        _LOG.info("turn %s of thread %s failed", self.turn_id, self._thread.thread_id, exc_info=error)
+        if self._agent.on_failure is None:
+            _LOG.info("turn %s of thread %s failed", self.turn_id, self._thread.thread_id, exc_info=error)
         self.held[:0] = due
         self._ending = True
         if not self._finished:
@@ -387,8 +391,10 @@ class Run:
         held, terminal = self.held, self._notes.terminal
         at = next((index for index, event in enumerate(held) if event is terminal), len(held))
         seq = held[at].seq if at < len(held) else held[-1].seq + 1
-        said = f"{type(error).__name__}: {error}"
-        ended = TurnError(seq=seq, message=said, code=code, turn_id=self.turn_id)
+        told = Failure(f"{type(error).__name__}: {error}", code, None)
+        if self._agent.on_failure is not None:
+            told = self._agent.on_failure(error, told)
+        ended = TurnError(seq=seq, message=told.message, code=code, turn_id=self.turn_id)
         held[at:] = [ended]
         self._notes.terminal = ended
 

@@ -194,7 +194,8 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
     try:
         thread = run.thread()
     except FoldError as error:
-        _LOG.exception("turn %s does not fold", run.turn_id)
+        if agent.on_failure is None:
+            _LOG.exception("turn %s does not fold", run.turn_id)
         run.replace_terminal(error, "fold_failed")
         thread = run.failed_thread()
     kept = thread.pending.request_state if run.continuation() else None
@@ -204,7 +205,8 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
             await agent.continuations.put(thread.thread_id, kept, run.continuation()[0])
         await lease.save(thread, run.held)
     except Exception as error:
-        _LOG.exception("turn %s could not be stored", run.turn_id)
+        if agent.on_failure is None:
+            _LOG.exception("turn %s could not be stored", run.turn_id)
         run.replace_terminal(error, "store_failed")
         await _told_anyway(agent, lease, run, kept)
 

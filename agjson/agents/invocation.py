@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Sequence
+from typing import Any, Required
 
 from agjson.agents.thread import Thread
+from agjson.emitter import EmitterSettings
 from agjson.types import (
     AgClientCapabilities,
     AgHitlAnswer,
     AgInput,
-    AgMemoryRecord,
     AgMessage,
     AgPausedAsk,
     AgRunConfig,
     AgToolResult,
-    AgTrigger,
-    JsonValue,
-    UnsetType,
 )
 
 __all__ = ["Invocation", "NormalizerSettings"]
 
 
-class NormalizerSettings(TypedDict):
-    """The keyword arguments with which a driver makes a `Normalizer`; its docstring explains them."""
+class NormalizerSettings(EmitterSettings):
+    """Every argument with which a driver makes a `Normalizer`, as keywords: turn, thread, and the settings."""
 
-    turn_id: str
-    thread_id: str
-    known_ids: Collection[str]
-    call_ids: Mapping[str, str]
-    open_asks: Collection[str]
-    parent_turn_id: str | None
-    trigger: AgTrigger
-    state: JsonValue | UnsetType
-    memory: Iterable[AgMemoryRecord]
+    turn_id: Required[str]
+    """The turn of the run."""
+
+    thread_id: Required[str]
+    """The conversation."""
 
 
 class Invocation:

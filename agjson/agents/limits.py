@@ -19,6 +19,7 @@ from agjson.types import (
     JsonValue,
     MemoryWrite,
     MessageEnd,
+    MessageMetadata,
     MessageRemove,
     MessagesSnapshot,
     PausedOutcome,
@@ -34,6 +35,7 @@ from agjson.types import (
     TurnError,
     UnsetType,
 )
+from agjson.wire import to_dict
 
 __all__ = ["ClientLimits", "refused_asks"]
 
@@ -68,7 +70,9 @@ class ClientLimits:
       values are left out, since the whole value follows.
     * No JSON Patch: a `state.delta` becomes a `state.snapshot`, a patch of a memory record its new value.
     * Asks that it cannot answer become an `error` (``unsupported_ask``), and a turn that pauses on one ends as
-      `turn.error` of that code.
+      `turn.error` of that code. What a `turn.error` has no member for goes beside it: ``messageMetadata`` into the
+      metadata of its message, as ``agjson/messageMetadata``; ratings, task state and result into
+      ``_meta["agjson/refused"]``.
 
     What is left folds to the same messages. Ordinals are counted anew.
 
@@ -237,11 +241,23 @@ class ClientLimits:
 
     def _turn_done(self, event: TurnDone) -> None:
         outcome = event.outcome
-        kinds = {ask.kind for ask in outcome.asks} if isinstance(outcome, PausedOutcome) else set[AgAskKind]()
-        refused = sorted(kinds & self._refused)
+        if not isinstance(outcome, PausedOutcome):
+            self._put(event)
+            return
+        refused = sorted({ask.kind for ask in outcome.asks} & self._refused)
         if not refused:
             self._put(event)
             return
+        if event.message_metadata is not UNSET:
+            self._put(
+                MessageMetadata(
+                    seq=0,
+                    metadata={"agjson/messageMetadata": event.message_metadata},
+                    message_id=event.message_id,
+                    turn_id=event.turn_id,
+                )
+            )
+        beside = _without_place(event, outcome)
         self._put(
             TurnError(
                 seq=0,
@@ -252,9 +268,21 @@ class ClientLimits:
                 turn_id=event.turn_id,
                 id=event.id,
                 parent_id=event.parent_id,
-                meta=event.meta,
+                meta={**(event.meta or {}), "agjson/refused": beside} if beside else event.meta,
             )
         )
+
+
+def _without_place(event: TurnDone, outcome: PausedOutcome) -> dict[str, JsonValue]:
+    """What a pause says that a `turn.error` has no member for, by wire names."""
+    beside: dict[str, JsonValue] = {}
+    if event.safety:
+        beside["safety"] = [to_dict(rating) for rating in event.safety]
+    if event.task_state is not None:
+        beside["taskState"] = event.task_state
+    if outcome.result is not UNSET:
+        beside["result"] = outcome.result
+    return beside
 
 
 def _with_seq(event: AgStreamEvent, seq: int) -> AgStreamEvent:

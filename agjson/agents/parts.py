@@ -10,6 +10,7 @@ from agjson.agents.continuations import Continuations
 from agjson.agents.intake import OnPaused
 from agjson.agents.invocation import Invocation, NormalizerSettings
 from agjson.agents.store import ThreadStore
+from agjson.failures import OnFailure
 from agjson.normalizer import Normalizer
 from agjson.types import AgCapabilities
 
@@ -31,6 +32,7 @@ class AgentParts:
         prepare: `Agent._prepare`.
         invoke: `Agent._invoke`.
         is_client_tool: `Agent._is_client_tool`.
+        on_failure: decides what the stream says of an exception; None: what the exception says.
     """
 
     store: ThreadStore
@@ -43,3 +45,4 @@ class AgentParts:
     prepare: Callable[[Invocation], Any]
     invoke: Callable[[Invocation], AsyncIterable[Any] | Iterable[Any]]
     is_client_tool: Callable[[str], bool]
+    on_failure: OnFailure | None = None

@@ -99,12 +99,25 @@ class Thread:
 
     def settings(self) -> EmitterSettings:
         """What the emitter of the next run has to know of the thread."""
+        result = self.result
+        messages, calls = set[str](), set[str]()
+        # The calls that the thread knows by another id than their framework, by the native one; the latest counts.
+        renamed: dict[str, str] = {}
+        for message in result.messages:
+            messages.add(message.id)
+            for block in message.content:
+                if isinstance(block, ToolCallBlock):
+                    calls.add(block.tool_call_id)
+                    native = block.provider_metadata and block.provider_metadata.get(NATIVE_CALL_ID)
+                    if isinstance(native, str):
+                        renamed[native] = block.tool_call_id
+        artifacts = {artifact.artifact_id for artifact in result.artifacts}
         return {
-            "known_ids": self.ids,
-            "call_ids": _renamed_calls(self.result),
+            "known_ids": self.ids.narrowed(messages=messages, calls=calls, artifacts=artifacts),
+            "call_ids": renamed,
             "open_asks": frozenset(ask.ask_id for ask in self.pending.open_asks),
-            "state": self.result.state,
-            "memory": self.result.memory,
+            "state": result.state,
+            "memory": result.memory,
         }
 
     @classmethod
@@ -120,15 +133,3 @@ class Thread:
         """
         nested = frozenset(turn.turn_id for turn in result.turns if turn.parent_turn_id is not None)
         return cls(thread_id=thread_id, result=result, ids=KnownIds.of(result), nested=nested)
-
-
-def _renamed_calls(result: AgReduceResult) -> dict[str, str]:
-    """The calls that the thread knows by another id than their framework, by the native one; the latest counts."""
-    found: dict[str, str] = {}
-    for message in result.messages:
-        for block in message.content:
-            if isinstance(block, ToolCallBlock) and block.provider_metadata:
-                native = block.provider_metadata.get(NATIVE_CALL_ID)
-                if isinstance(native, str):
-                    found[native] = block.tool_call_id
-    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -17,24 +18,11 @@ from agjson.errors import DecodeError
 from agjson.wire import encode
 
 if TYPE_CHECKING:
+    from agjson.normalizer import Normalizer
     from agjson.testing.cassettes import Exchange
+    from agjson.types import AgStreamEvent
 
 __all__ = ["normalize"]
-
-# By event type, the field that names something for the rest of the thread.
-_ID_FIELDS = {
-    "turn.start": "turn_id",
-    "subagent.start": "turn_id",
-    "message.start": "id",
-    "step.start": "id",
-    "text.start": "id",
-    "reasoning.start": "id",
-    "tool.start": "tool_call_id",
-    "tool.done": "message_id",
-    "artifact.start": "artifact_id",
-    "source": "source_id",
-    "hitl.ask": "ask_id",
-}
 
 
 @command
@@ -74,39 +62,53 @@ def normalize(
         if _is_cassette(source):
             _normalize_cassette(found, source, streams, thread=thread, turn=turn or "turn", truncated=truncated)
         else:
-            run = _Invoke(found, streams, thread, known_ids=set())
-            run.normalize(source.native_events(), turn or "turn-1", truncated=truncated)
+            normalizer = found.normalizer(turn_id=turn or "turn-1", thread_id=thread)
+            for event in _events(normalizer, source.native_events(), truncated=truncated):
+                streams.line(encode(event))
     return 0
 
 
-class _Invoke:
-    """One thread whose events are written; `known_ids` grows with it (spec §8.0, design of `known_ids`)."""
+def _events(normalizer: Normalizer, natives: Iterable[Any], *, truncated: bool) -> Iterator[AgStreamEvent]:
+    """The events of one invoke, each as soon as it is there."""
+    from agjson.normalizer import HostEnd
 
-    def __init__(self, adapter: Adapter, streams: Streams, thread: str, known_ids: set[str]) -> None:
+    for native in natives:
+        yield from normalizer.push(native)
+    if not truncated:
+        yield from normalizer.push(HostEnd())
+    yield from normalizer.flush()
+
+
+class _Recording:
+    """The turns of a recording as those of one thread: each knows what the driver would have told it of the others."""
+
+    def __init__(self, adapter: Adapter, streams: Streams, thread_id: str) -> None:
+        from agjson.agents import Thread
+
         self._adapter = adapter
         self._streams = streams
-        self._thread = thread
-        self._known_ids = known_ids
+        self._thread = Thread(thread_id=thread_id)
 
     def normalize(self, natives: Iterable[Any], turn: str, *, truncated: bool) -> None:
-        """Write the events of one invoke, each as soon as it is there."""
-        from agjson.normalizer import HostEnd
+        """Write the events of the next turn."""
+        from agjson.agents.notes import Notes, note
+        from agjson.agents.thread import Pending
+        from agjson.fold import Reducer
 
-        normalizer = self._adapter.normalizer(
-            turn_id=turn, thread_id=self._thread, known_ids=frozenset(self._known_ids)
-        )
-        for native in natives:
-            self._write(normalizer.push(native))
-        if not truncated:
-            self._write(normalizer.push(HostEnd()))
-        self._write(normalizer.flush())
-
-    def _write(self, events: Iterable[Any]) -> None:
-        for event in events:
+        thread = self._thread
+        normalizer = self._adapter.normalizer(turn_id=turn, thread_id=thread.thread_id, **thread.settings())
+        notes, reducer = Notes(turn), Reducer(thread.result)
+        for event in _events(normalizer, natives, truncated=truncated):
             self._streams.line(encode(event))
-            field = _ID_FIELDS.get(event.type)
-            if field is not None and (name := getattr(event, field)) is not None:
-                self._known_ids.add(name)
+            reducer.push(event)
+            note(notes, event)
+        self._thread = replace(
+            thread,
+            result=reducer.result(),
+            ids=thread.ids | notes.ids,
+            nested=thread.nested | notes.nested,
+            pending=Pending(asks=notes.asks),
+        )
 
 
 def _normalize_cassette(
@@ -118,7 +120,7 @@ def _normalize_cassette(
         exchanges = parse_cassette(b"".join(source.chunks()))
     except DecodeError as error:
         raise Unusable(f"{source.name}: {error}") from None
-    run = _Invoke(adapter, streams, thread, known_ids=set())
+    recording = _Recording(adapter, streams, thread)
     turns = 0
     for exchange in exchanges:
         natives = adapter.recorded(exchange)
@@ -126,7 +128,7 @@ def _normalize_cassette(
             streams.note(f"{source.name}: no model request of {adapter.name}: {_request(exchange)}")
             continue
         turns += 1
-        run.normalize(natives, f"{turn}-{turns}", truncated=truncated)
+        recording.normalize(natives, f"{turn}-{turns}", truncated=truncated)
     if not turns:
         streams.note(f"{source.name}: no model request of {adapter.name} is in it")
 

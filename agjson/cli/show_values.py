@@ -8,6 +8,7 @@ from typing import Any, TypeGuard
 
 from agjson.cli.terminal import shown_word
 from agjson.types import AgUsage
+from agjson.urls import WEB_SCHEMES, safe_url
 from agjson.wire import encode
 
 __all__ = ["WORDS", "cut", "shown_json", "shown_members", "shown_named", "shown_size", "shown_url", "shown_usage"]
@@ -75,11 +76,19 @@ def shown_members(members: Mapping[str, object], limit: int | None = WORDS) -> s
 
 
 def shown_url(url: str) -> str:
-    """A URL as text; of one that a client must refuse, the scheme alone (spec §13.4)."""
+    """A URL as text; of one that a client must refuse, the scheme alone (spec §13.4).
+
+    One that says it is a web address but is not safe to follow (`safe_url`) is marked. Other schemes name resources,
+    such as ``ui:``, and stay text.
+    """
+    if safe_url(url) is not None:
+        return cut(shown_word(url), _URL_CHARACTERS)
     scheme = _SCHEME.match(_DROPPED.sub("", url))
-    if scheme is not None and scheme[1].lower() in _REFUSED_SCHEMES:
-        return f"(refused: a {scheme[1].lower()}: URL of {len(url)} characters)"
-    return cut(shown_word(url), _URL_CHARACTERS)
+    name = scheme[1].lower() if scheme is not None else ""
+    if name in _REFUSED_SCHEMES:
+        return f"(refused: a {name}: URL of {len(url)} characters)"
+    mark = " (refused as a link)" if name in WEB_SCHEMES or _SCHEME.match(url) is None else ""
+    return cut(shown_word(url), _URL_CHARACTERS) + mark
 
 
 def shown_size(count: int, what: str = "bytes") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -20,7 +20,8 @@ class Message:
 
     Attributes:
         base: the message; its content is out of date while `stale`.
-        content: its blocks in order; the text of open blocks may lag behind.
+        content: its blocks in order, which `add` and `put` change; the text of open blocks may lag behind. A message
+            that nothing has changed shares those of `base`.
         opened: a start or an adoption made it here, so blocks may be added; false for one that a snapshot brought.
         sealed: its end has come.
         live: its blocks that still take deltas or arguments; like the next three made at the first use, for a long
@@ -32,6 +33,7 @@ class Message:
     """
 
     __slots__ = (
+        "_own",
         "base",
         "calls",
         "content",
@@ -47,7 +49,8 @@ class Message:
 
     def __init__(self, base: AgMessage, *, opened: bool) -> None:
         self.base = base
-        self.content: list[AgBlock] = list(base.content)
+        self.content: Sequence[AgBlock] = base.content
+        self._own: list[AgBlock] | None = None
         self.opened = opened
         self.sealed = False
         self.live: dict[TextStream | ReasoningStream | CallStream, None] | None = None
@@ -61,8 +64,23 @@ class Message:
     def freeze(self) -> AgMessage:
         """The message as it is now."""
         if self.frozen is None:
-            self.frozen = replace(self.base, content=self.content.copy())
+            self.frozen = self.base if self._own is None else replace(self.base, content=self._own.copy())
         return self.frozen
+
+    def add(self, block: AgBlock) -> int:
+        """Append a block; returns where it stands."""
+        content = self._owned()
+        content.append(block)
+        return len(content) - 1
+
+    def put(self, index: int, block: AgBlock) -> None:
+        """Put a block in the place of another."""
+        self._owned()[index] = block
+
+    def _owned(self) -> list[AgBlock]:
+        if self._own is None:
+            self.content = self._own = list(self.content)
+        return self._own
 
     def begin(self, stream: TextStream | ReasoningStream | CallStream) -> None:
         """Note a block that takes deltas or arguments."""
@@ -105,6 +123,10 @@ class Partition:
             self.open = next(reversed(self.started), None)
 
 
+# What a turn begins with, never filled: a long history has many turns to which nothing comes any more.
+_NOTHING: dict[Any, Any] = {}
+
+
 class Turn:
     """A turn under construction.
 
@@ -122,11 +144,11 @@ class Turn:
         self.turn_id = turn_id
         self.record = record
         self.closed = record is not None and record.outcome is not None
-        self.partitions: dict[int | float, Partition] = {}
-        self.live: dict[Message, None] = {}
+        self.partitions: dict[int | float, Partition] = _NOTHING
+        self.live: dict[Message, None] = _NOTHING
         self.place = -1
         self.stale = False
-        self._lists: dict[str, list[Any]] = {}
+        self._lists: dict[str, list[Any]] = _NOTHING
         self._frozen: AgTurnRecord | None = record
 
     def outdate(self) -> None:
@@ -146,6 +168,8 @@ class Turn:
         """Add to a list of the record, which must be there."""
         grown = self._lists.get(name)
         if grown is None:
+            if self._lists is _NOTHING:
+                self._lists = {}
             grown = self._lists[name] = list(getattr(self.record, name) or ())
         grown.extend(items)
         self._frozen = None
@@ -164,6 +188,8 @@ class Turn:
             message: the message.
             opens: new blocks go to it; else a removal may yet lead to it.
         """
+        if self.live is _NOTHING:
+            self.partitions, self.live = {}, {}
         key = message.base.candidate_index or 0
         partition = self.partitions.get(key)
         if partition is None:

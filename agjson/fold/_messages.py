@@ -95,7 +95,7 @@ def _content_block(fold: Fold, event: ContentBlock) -> None:
         message = fold.target(event, event.candidate_index)
         place = message.data.get(block.id) if message.data is not None and block.id is not None else None
         if place is not None:
-            message.content[place] = block
+            message.put(place, block)
             fold.touch(message)
             return
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 __all__ = ["Shelf", "ShelfItem"]
@@ -65,6 +65,24 @@ class Shelf(Generic[I, T]):
     def seed(self, key: object, item: I) -> None:
         """Add an item at the end even if its key is taken; then only the first one can be looked up."""
         self.put(item if key in self.items else key, item)
+
+    def fill(self, keys: Sequence[object], items: Sequence[I], frozen: list[T]) -> None:
+        """Put stored items on an empty shelf, as `seed` does one by one, with their values at hand.
+
+        Args:
+            keys: the key of each item; of those that have the same one only the first can be looked up.
+            items: the items, none of which has changed.
+            frozen: their values; the list becomes the shelf's own.
+        """
+        by_key: dict[object, I] = dict(zip(keys, items, strict=True))
+        if len(by_key) != len(items):
+            by_key = {}
+            for key, item in zip(keys, items, strict=True):
+                by_key[item if key in by_key else key] = item
+        for place, item in enumerate(items):
+            item.place = place
+        self.items = by_key
+        self._frozen = frozen
 
     def drop(self, key: object, item: I) -> None:
         """Remove an item; the others keep their order."""

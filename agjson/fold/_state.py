@@ -31,6 +31,10 @@ from agjson.types import (
 __all__ = ["Fold", "FoldViolation", "Handlers", "Park", "quoted"]
 
 
+# The blocks that carry ids: a long history has many others.
+_INDEXED = (ToolCallBlock, ToolResultBlock, DataBlock)
+
+
 class FoldViolation(NamedTuple):
     """A rule that an event broke and a tolerant fold mended.
 
@@ -316,8 +320,7 @@ class Fold:
 
     def add_block(self, message: Message, block: AgBlock) -> int:
         """Append a block; returns where it stands."""
-        index = len(message.content)
-        message.content.append(block)
+        index = message.add(block)
         self.touch(message)
         return index
 
@@ -453,11 +456,13 @@ class Fold:
         """Take over stored messages; blocks are added to none of them before a new start or an adoption."""
         self.messages = Shelf(Message.freeze)
         self._by_turn = None
-        for base in messages:
-            message = Message(base, opened=False)
-            self.messages.seed(base.id, message)
+        stored = list(messages)
+        items = [Message(base, opened=False) for base in stored]
+        self.messages.fill([base.id for base in stored], items, stored)
+        for message in items:
             for index, block in enumerate(message.content):
-                self.index_block(message, index, block)
+                if isinstance(block, _INDEXED):
+                    self.index_block(message, index, block)
 
     def seed_turns(self, records: Iterable[AgTurnRecord]) -> None:
         """Take over stored records.
@@ -473,12 +478,13 @@ class Fold:
         self.records = Shelf(Turn.freeze)
         self._tops.clear()
         self._first_top = 0
+        stored = list(records)
+        items = [Turn(record.turn_id, record) for record in stored]
+        self.records.fill([record.turn_id for record in stored], items, stored)
         running: list[Turn] = []
         nested: dict[str, list[Turn]] = {}
-        for record in records:
-            turn = Turn(record.turn_id, record)
+        for record, turn in zip(stored, items, strict=True):
             turn.closed = turn.closed or record.turn_id in closed
-            self.records.seed(record.turn_id, turn)
             if record.parent_turn_id is None:
                 self._tops.append(turn)
             if self.turns.setdefault(record.turn_id, turn) is not turn or turn.closed:

@@ -43,7 +43,7 @@ class TextStream(TextBuffer):
 
     @block.setter
     def block(self, block: TextBlock) -> None:
-        self.message.content[self.index] = block
+        self.message.put(self.index, block)
 
     def settle(self, *, final: bool = False) -> None:
         """Bring the block's text up to date; at the end a lone half of a character is replaced."""
@@ -87,7 +87,7 @@ class ReasoningStream(TextBuffer):
 
     @block.setter
     def block(self, block: ReasoningBlock) -> None:
-        self.message.content[self.index] = block
+        self.message.put(self.index, block)
 
     def names(self, part_index: int | float) -> bool:
         """Tell whether a start has named this part."""

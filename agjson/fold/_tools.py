@@ -91,7 +91,7 @@ def _tool_args_assembled(fold: Fold, event: ToolArgsAssembled) -> None:
         changes["tool_metadata"] = {**(block.tool_metadata or {}), **event.tool_metadata}
     if event.provider_metadata is not None:
         changes["provider_metadata"] = merge_keys(block.provider_metadata, event.provider_metadata)
-    call.message.content[call.index] = replace(block, **changes)
+    call.message.put(call.index, replace(block, **changes))
     fold.touch(call.message)
 
 
@@ -142,7 +142,7 @@ def _replace_result(fold: Fold, event: ToolDone, call_id: str, message: Message,
         raise Park("INV-MSG", f"the message of the result for {quoted(call_id)} takes no more changes")
     # What the event omits keeps the partial's value.
     block = cast(ToolResultBlock, message.content[index])
-    message.content[index] = replace(block, **_given(event))
+    message.put(index, replace(block, **_given(event)))
     fold.touch(message)
     if not event.more:
         del fold.results[call_id]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from agjson.fold._blocks import BLOCK_HANDLERS
@@ -60,11 +60,15 @@ class Reducer:
         tolerant: mend what streams of other producers often do wrong instead of parking, and report it in `violations`.
             This is outside the specification: a repeated block id opens a new block, which later events of that id go
             to; a repeated `toolCallId` is named ``<id>#2``; an event of a turn that nothing opened opens it.
+
+    Raises:
+        TypeError: `initial` is no `AgReduceResult`; the message says how to make one of it.
     """
 
     __slots__ = ("_fold", "_limit", "_parked", "_texts", "_thoughts")
 
     def __init__(self, initial: AgReduceResult | None = None, *, tolerant: bool = False) -> None:
+        _refuse_no_result(initial)
         self._fold = Fold(initial, tolerant=tolerant)
         # The two tables that `push` looks into itself; the fold never puts others in their place.
         self._texts = self._fold.texts
@@ -89,7 +93,7 @@ class Reducer:
         try:
             seq = event.seq
         except AttributeError:
-            raise TypeError(f"expected an event, got {kind.__name__}") from None
+            raise TypeError(f"expected an event, got {_described(event, _EVENT)}") from None
         if seq > self._limit and not self._may_pass(event):
             return
         self._limit = seq + 1
@@ -156,6 +160,40 @@ def _inherited(kind: type[Any]) -> Callable[[Fold, Any], None]:
     raise TypeError(f"expected an event, got {kind.__name__}")
 
 
+# What makes what is expected of the forms in which people have it.
+_EVENT = {"text": "agjson.ingest_event reads it", "mapping": 'agjson.from_dict(value, as_="event") reads it'}
+_STORED = {
+    "text": "agjson.decode_result reads it",
+    "mapping": 'agjson.from_dict(value, as_="result") reads it',
+    "reduction": "take its .result",
+}
+_TEXTS = (str, bytes, bytearray, memoryview)
+
+
+def _described(value: object, advice: Mapping[str, str]) -> str:
+    """The class of a value that is not what was expected, and how to make that of it."""
+    name = type(value).__name__
+    kind = "text" if isinstance(value, _TEXTS) else "mapping" if isinstance(value, Mapping) else name.lower()
+    return f"{name}: {advice[kind]}" if kind in advice else name
+
+
+def _refuse_no_result(initial: object) -> None:
+    """Tell those who hand in a stored conversation in another form how to read it."""
+    if initial is not None and not isinstance(initial, AgReduceResult):
+        raise TypeError(f"initial is an AgReduceResult, got {_described(initial, _STORED)}")
+
+
+def _refuse_no_series(events: object) -> None:
+    """Tell those who hand in text, a file or one event how to make a series of events of it."""
+    if hasattr(events, "seq"):
+        raise TypeError(f"events are an iterable of events, got {type(events).__name__}: put it into a list")
+    if isinstance(events, _TEXTS) or hasattr(events, "read"):
+        what = "text" if isinstance(events, _TEXTS) else "a file"
+        raise TypeError(
+            f"events are an iterable of events, got {what}: of JSON lines, map(agjson.ingest_event, lines) makes one"
+        )
+
+
 class Reduction(NamedTuple):
     """What a whole stream folds to (spec §5.0, the batch surface).
 
@@ -180,7 +218,12 @@ def reduce(
 
     Returns:
         The conversation, and whether the fold is parked.
+
+    Raises:
+        TypeError: `events` holds something else, or is text, a file or one event; the message says how to make events
+            of it.
     """
+    _refuse_no_series(events)
     reducer = Reducer(initial, tolerant=tolerant)
     push = reducer.push
     for event in events:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -198,7 +198,7 @@ class StreamWriter:
         if turn is not None and "turn_id" not in given:
             given.update(self._owner(cls, turn, message))
         event = self.values.build(cls, seq=self.seq, **given)
-        self.append(event)  # type: ignore[arg-type]
+        self.append(cast("AgStreamEvent", event))
         return event
 
     def append(self, event: AgStreamEvent) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection
 from typing import Any
 
 from hypothesis import given
@@ -138,7 +138,7 @@ def test_any_script(script: list[Any]) -> None:
     session = Session(agent)
     client = Reducer()
     pending = Pending()
-    known: Set[str] = set()
+    known: Collection[str] = set()
     for number, (sent, end, capabilities, messages, stop_after, stops) in enumerate(script):
         agent.script = lambda run, sent=sent, end=end: [*sent, *([] if end is None else [end])]  # type: ignore[misc]
         fresh = [message for message in messages if message.id not in known]

@@ -11,8 +11,10 @@ from agjson.types import (
     AgFrontendTool,
     AgHitlCapabilities,
     AgMemoryRecord,
+    AgSafety,
     AgStateCapabilities,
     AgStreamingCapabilities,
+    AgUsage,
     MemoryWrite,
     StateSnapshot,
 )
@@ -163,6 +165,34 @@ async def test_an_ask_that_the_client_cannot_answer_ends_in_an_error(
         else:
             assert end["outcome"]["type"] == "paused"
         session.verify()
+
+
+async def test_what_a_refused_pause_says_beside_its_asks_is_kept() -> None:
+    pause = {
+        "do": "turn_paused",
+        "result": {"partial": 1},
+        "usage": AgUsage(output_tokens=3),
+        "safety": [AgSafety(category="none")],
+        "task_state": "input-required",
+        "message_metadata": {"totalTokens": 3},
+        "meta": {"host": 1},
+    }
+    natives = [
+        {"do": "message_start", "id": "m"},
+        {"do": "text", "text": "Which?"},
+        {"do": "hitl_ask", "kind": "form", "ask_id": "a"},
+        pause,
+    ]
+    session = Session(ScriptAgent(lambda run: natives))
+    events = await session.run(start(capabilities=AgClientCapabilities(hitl=AgHitlCapabilities(form=False))))
+
+    end = terminal(events)
+    assert (end["type"], end["usage"]) == ("turn.error", {"outputTokens": 3})
+    refused = {"safety": [{"category": "none"}], "taskState": "input-required", "result": {"partial": 1}}
+    assert end["_meta"] == {"host": 1, "agjson/refused": refused}
+    stored = next(message for message in session.thread().messages if message.id == "m")
+    assert stored.metadata == {"agjson/messageMetadata": {"totalTokens": 3}}
+    session.verify()
 
 
 async def test_a_batch_with_one_ask_that_cannot_be_answered_ends_in_an_error() -> None:

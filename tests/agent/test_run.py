@@ -318,7 +318,9 @@ async def test_an_agent_that_says_nothing_special() -> None:
 
 class _Odd(ScriptAgent):
     def _normalizer(self, invocation: Invocation, settings: NormalizerSettings) -> ScriptNormalizer:
-        return ScriptNormalizer(**{**settings, "known_ids": frozenset()})
+        forgetful = settings.copy()
+        forgetful["known_ids"] = frozenset()
+        return ScriptNormalizer(**forgetful)
 
 
 async def test_a_stream_that_does_not_fold_fails_visibly_and_leaves_what_the_input_brought() -> None:

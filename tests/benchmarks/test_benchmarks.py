@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from agjson import AgEvent, Checker, decode_event, encode, reduce
+from agjson.adapters.anthropic import AnthropicNormalizer
 from benchmarks import page
 from benchmarks.__main__ import BENCHES, main
+from benchmarks.bench_anthropic import KINDS, WAYS, answer, peaks, replaying
 from benchmarks.bench_memory import stream
 from benchmarks.measure import TINY, Row, fastest
-from benchmarks.streams import agent, endless, long_message
+from benchmarks.streams import WORDS, agent, endless, long_message
 
 AIMS = {
     "decode_event": 1.5,
@@ -22,6 +25,8 @@ AIMS = {
     "Reducer.push": 1.4,
     "line to folded state (decode_event, push)": 3.0,
     "import agjson": 4.0,
+    "push and encode, text_delta, from dicts": 0.1,
+    "push and encode, text_delta, from the client's objects": 0.1,
 }
 
 
@@ -40,7 +45,7 @@ def test_a_bench_measures_every_row(name: str) -> None:
 
 
 def test_every_stated_aim_has_its_row() -> None:
-    names = {row.name for bench in ("wire", "fold", "start") for row in BENCHES[bench](TINY)}
+    names = {row.name for bench in ("wire", "fold", "start", "anthropic") for row in BENCHES[bench](TINY)}
     assert set(AIMS) <= names
 
 
@@ -68,6 +73,58 @@ def test_the_endless_stream_stays_small() -> None:
     assert 0 < early <= late
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_client_and_adapter_read_the_same_answer(kind: str) -> None:
+    """What the adapter is measured against: the client reads every delta, and each becomes one of ours."""
+    natives = list(answer(50, kind))
+    client, ask = replaying(natives)
+    with client:
+        read = ask()
+    assert [native.type for native in read] == [native["type"] for native in natives]
+    assert [native.to_dict() for native in read][2:-3] == natives[2:-3]
+    ours = {"text": "text.delta", "thinking": "reasoning.delta", "input_json": "tool.args.delta"}[kind]
+    for form in (natives, read):
+        normalizer = AnthropicNormalizer("t", "th")
+        events = [event for native in form for event in normalizer.push(native)]
+        assert [event.type for event in events].count(ours) == 50
+        assert not normalizer.flush()
+
+
+def test_all_ways_of_the_long_answer_end_in_the_same_content() -> None:
+    natives = list(answer(40, in_a_block=20))
+    streams = {way: [decode_event(line) for line in run(natives)] for way, run in WAYS.items()}
+    answers = {way: reduce(events).result.messages[-1] for way, events in streams.items()}
+    (first, *others) = answers.values()
+    words = "".join(WORDS[number % len(WORDS)] for number in range(20))
+    assert [getattr(block, "text", None) for block in first.content] == [words, words]
+    assert all(other == first for other in others)
+
+
+def _traced() -> int:
+    return tracemalloc.get_traced_memory()[1]
+
+
+def _growth(way: str, count: int) -> int:
+    """How many bytes the second half of an answer of one block adds to the most that is in use."""
+    peaks(way, 500, None)  # what is made once is there before
+    tracemalloc.start()
+    try:
+        early, late = peaks(way, count, None, _traced)
+    finally:
+        tracemalloc.stop()
+    return late - early
+
+
+def test_a_long_answer_leaves_nothing_in_the_normalizer() -> None:
+    assert _growth("normalizer", 20_000) < 1_000
+
+
+def test_a_run_keeps_of_a_long_answer_only_what_the_fold_keeps() -> None:
+    kept, run = _growth("fold", 10_000), _growth("agent", 10_000)
+    assert kept > 100_000  # the text itself
+    assert abs(run - kept) < 0.02 * kept
+
+
 def test_the_fastest_time_of_each_piece_is_kept() -> None:
     calls: list[str] = []
     times = fastest({"a": lambda: calls.append("a"), "b": lambda: [calls.append("b"), sum(range(20_000))]}, 3)
@@ -79,6 +136,7 @@ ROWS = [
     Row("wire", "reading", 1.234, 1.5, "0.20 us", "bare"),
     Row("wire", "writing", 2.5, 1.5, "0.30 us", "bare"),
     Row("fold", "folding", 9.0, None, "1.00 us", "bare"),
+    Row("fold", "a small part", 0.1041, 0.1, "1.00 us", "bare"),
 ]
 
 
@@ -87,6 +145,7 @@ def test_the_table_has_a_line_for_every_row() -> None:
     assert "| reading | 1.23 | 1.5 | ok | 0.20 us | bare |" in lines
     assert "| writing | 2.50 | 1.5 | over | 0.30 us | bare |" in lines
     assert "| folding | 9.00 |  |  | 1.00 us | bare |" in lines
+    assert "| a small part | 0.104 | 0.1 | over | 1.00 us | bare |" in lines
 
 
 def test_the_text_around_the_table_stays(tmp_path: Path) -> None:

@@ -162,6 +162,56 @@ def test_a_later_turn_of_a_cassette_does_not_use_ids_of_an_earlier_one(tmp_path:
     assert [turn["turnId"] for turn in folded.values[0]["result"]["turns"]] == ["turn-1", "turn-2", "turn-3", "turn-4"]
 
 
+class Remembering(echo_adapter.EchoNormalizer):
+    """A framework that goes on from what earlier turns have said, by its own ids."""
+
+    def _on(self, native: Any) -> None:
+        for name, arguments in native.items():
+            getattr(self.out, name)(**arguments)
+
+
+def test_a_later_turn_of_a_cassette_goes_on_from_the_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    adapter = Adapter(name="echo", normalizer=Remembering, recorded=echo_adapter.recorded)
+    monkeypatch.setattr(echo_adapter, "ADAPTER", adapter)
+    call = {"tool_call_id": "c", "name": "f", "input": {}}
+    requests = [
+        [
+            {"tool_call": call},
+            {"state_snapshot": {"snapshot": {"n": 1}}},
+            {"memory_write": {"scope": "thread", "key": "k", "value": [1]}},
+            {"artifact_start": {"artifact_id": "c"}},
+            {"turn_done": {"finish_reason": "tool_call"}},
+        ],
+        [
+            {"tool_call": call},
+            {"hitl_ask": {"kind": "approval", "ask_id": "q", "tool_call_id": "c"}},
+            {"turn_paused": {}},
+        ],
+        [
+            {"hitl_ask": {"kind": "approval", "ask_id": "q", "tool_call_id": "c"}},
+            {"tool_done": {"tool_call_id": "c", "outcome": "ok"}},
+            {"state_delta": {"patch": [{"op": "replace", "path": "/n", "value": 2}]}},
+            {"memory_write": {"scope": "thread", "key": "k", "patch": [{"op": "add", "path": "/-", "value": 2}]}},
+            {"turn_done": {}},
+        ],
+    ]
+    cassette = {"version": 1, "interactions": [exchange("/v1/echo", natives) for natives in requests]}
+    done = agjson("normalize", "echo", file(tmp_path, yaml.safe_dump(cassette)))
+
+    assert (done.status, done.err, "error" in types(done)) == (0, "", False)
+    last = [event for event in done.values if event.get("turnId") == "turn-3"]
+    # The second call of the id "c" was renamed, and the ask is still unanswered.
+    assert [event["toolCallId"] for event in last if "toolCallId" in event] == ["c#2", "c#2"]
+    assert [event["askId"] for event in done.values if event["type"] == "hitl.ask"] == ["q", "q"]
+    (folded,) = agjson("fold", stdin=done.out).values
+    assert folded["needsResync"] is False
+    assert folded["result"]["state"] == {"n": 2}
+    assert [record["value"] for record in folded["result"]["memory"]] == [[1, 2]]
+    assert_conformant(done)
+
+
 def test_the_turns_of_a_cassette_can_be_named(tmp_path: Path) -> None:
     done = agjson("normalize", "echo", "--turn", "t", file(tmp_path, yaml.safe_dump(CASSETTE)))
     assert [turn for turn, _ in ends(done)] == ["t-1", "t-2", "t-3", "t-4"]

@@ -169,7 +169,11 @@ def test_a_member_of_another_name_is_shown(name: str) -> None:
         ("vbscript:x", "(refused: a vbscript: URL of 10 characters)"),
         (" \tjava\nscript:alert(1)", "(refused: a javascript: URL of 22 characters)"),
         ("\u200bdata:,x", "(refused: a data: URL of 8 characters)"),
-        ("https://a.example/\x1b[31m", "https://a.example/\\x1b[31m"),
+        ("https://a.example/\x1b[31m", "https://a.example/\\x1b[31m (refused as a link)"),
+        ("https://bank.example@evil.example/", "https://bank.example@evil.example/ (refused as a link)"),
+        ("https:\\\\evil.example", "https:\\\\evil.example (refused as a link)"),
+        ("//evil.example/x", "//evil.example/x (refused as a link)"),
+        ("https&colon;//evil.example", "https&colon;//evil.example (refused as a link)"),
     ],
 )
 def test_urls_are_text_and_refused_schemes_are_not_shown(url: str, words: str) -> None:

@@ -61,6 +61,70 @@ def test_a_history_goes_along_in_every_form(history: str, tmp_path: Path) -> Non
     assert alone.err == "Mended: message m1 was fine\nMended: message m2 was fine\n"
 
 
+EVENTS = [
+    {"type": "turn.start", "seq": 0, "turnId": "t1", "threadId": "th1"},
+    {"type": "messages.snapshot", "seq": 1, **RESULT},
+    {"type": "turn.done", "seq": 2, "turnId": "t1", "outcome": {"type": "success"}, "result": RESULT},
+]
+NATIVE = {"role": "user", "content": [{"type": "text", "text": "one"}]}
+WRONG = {
+    "events": (EVENTS, "an event"),
+    "a snapshot alone": (EVENTS[1], "an event"),
+    "a terminal alone": (EVENTS[2], "an event"),
+    "a native message": ([NATIVE], "a native message"),
+    "a native answer": ({**NATIVE, "id": "msg_1", "type": "message", "model": "x"}, "a native message"),
+    "a native request": ({"model": "x", "messages": [NATIVE]}, "a native request"),
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [*WRONG.values(), (MESSAGES, "a message"), (RESULT, "a folded conversation")],
+    ids=[*WRONG, "messages", "a result"],
+)
+def test_another_kind_of_file_in_place_of_an_input_is_told(value: Any, kind: str, tmp_path: Path) -> None:
+    path = file(tmp_path, json.dumps(value))
+    done = agjson("to-native", "echo", path)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"{path}:1: expected an input, got {kind}: ")
+
+
+@pytest.mark.parametrize(("value", "kind"), [*WRONG.values(), (INPUT, "an input")], ids=[*WRONG, "an input"])
+def test_another_kind_of_file_in_place_of_a_history_is_told(value: Any, kind: str, tmp_path: Path) -> None:
+    path = file(tmp_path, json.dumps(value))
+    for args in (("--messages", path), ("--history", path)):
+        done = agjson("to-native", "echo", *args, stdin=json.dumps(INPUT))
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith(f"{path}:1: expected messages or a folded conversation, got {kind}: ")
+
+
+@pytest.mark.parametrize("empty", ["", "\n", "[]", json.dumps({**RESULT, "messages": []})])
+def test_a_history_without_a_message_is_none(empty: str, tmp_path: Path) -> None:
+    path = file(tmp_path, empty)
+    done = agjson("to-native", "echo", "--messages", path)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"{path}: expected messages or a folded conversation, got no message at all\n"
+    # Beside an input it is the history of a conversation that begins.
+    assert agjson("to-native", "echo", "--history", path, stdin=json.dumps(INPUT)).values[0]["messages"] == ["start"]
+
+
+def test_a_history_of_which_nothing_is_left_is_not_an_empty_one() -> None:
+    notice = message("m1", "for the person alone") | {"role": "notice"}
+    thought = {"id": "m2", "role": "assistant", "content": [{"type": "reasoning", "text": "unsigned"}]}
+    done = agjson("to-native", "anthropic", "--messages", stdin=lines([notice, thought]))
+    assert (done.status, done.out) == (2, "")
+    mended, reason = done.err.splitlines()
+    assert mended.startswith("Mended: $[1].content[0]: ")
+    assert reason == "Nothing of the history can go to the model: no message is left"
+
+
+def test_the_history_of_a_parked_fold_is_told_to_be_one(tmp_path: Path) -> None:
+    path = file(tmp_path, json.dumps({"result": RESULT, "needsResync": True}))
+    done = agjson("to-native", "echo", "--history", path, stdin=json.dumps(INPUT))
+    assert (done.status, done.values[0]["messages"]) == (0, ["one", "two", "start"])
+    assert done.err.startswith(f"{path}: the fold was parked, so what it missed is missing here too\n")
+
+
 def test_an_input_that_is_none_names_the_place(tmp_path: Path) -> None:
     path = file(tmp_path, json.dumps(INPUT | {"version": "2.0.0"}))
     done = agjson("to-native", "echo", path)

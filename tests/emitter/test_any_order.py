@@ -7,9 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agjson.agents import Thread
+from agjson.agents.notes import Notes, note
 from agjson.checker import check
 from agjson.emitter import Emitter, ProfileError
-from agjson.fold import reduce
+from agjson.fold import Reducer, reduce
 from agjson.types import (
     AgAnnotations,
     AgCapabilities,
@@ -264,6 +266,20 @@ def test_a_second_invoke_opens_no_id_that_the_first_one_has(first: list[Call], s
     after = play(second, "t2", known_ids=known, state=result.state, memory=result.memory, open_asks=unanswered)
 
     assert list(check(after, known_ids=known)) == []
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(call, max_size=15), st.lists(call, max_size=15))
+def test_a_second_invoke_that_knows_the_kinds_folds_onto_the_first(first: list[Call], second: list[Call]) -> None:
+    before, notes = play(first), Notes("t")
+    for event in before:
+        note(notes, event)
+    reducer = Reducer(reduce(before).result)
+    thread = Thread(thread_id="thread", result=reducer.result(), ids=notes.ids)
+
+    for event in play(second, "t2", **thread.settings()):
+        reducer.push(event)
+        assert reducer.resync_reason is None
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from agjson.emitter import NATIVE_CALL_ID, Emitter
+from agjson.known_ids import KnownIds
 from agjson.types import (
     AgAnnotations,
     AgPendingInput,
@@ -236,6 +237,68 @@ def test_a_result_goes_into_an_open_tool_message() -> None:
     assert emitter.tool_done("c", RESULT, outcome="denied", message_id="t:denials") == "t:denials"
 
     finished(emitter)
+
+
+def test_a_result_in_place_lands_in_the_open_message_whatever_that_holds() -> None:
+    emitter = Emitter("t", "thread")
+    emitter.message_start("m1")
+    emitter.tool_call("c", "search", {}, provider_executed=True)
+    emitter.message_end()
+    emitter.message_start("m2")
+    emitter.text("and so", id="b")
+
+    assert emitter.tool_done("c", RESULT, outcome="ok", message_id="m2", in_place=True) == "m2"
+
+    emitter.text("it is", id="e")
+    events = finished(emitter)
+    assert [event for event in wire(events) if event["type"] == "tool.done"] == [
+        {
+            "type": "tool.done",
+            "toolCallId": "c",
+            "content": [{"type": "text", "text": "20 degrees"}],
+            "outcome": "ok",
+            "turnId": "t",
+        }
+    ]
+    assert [block.type for block in message(events, "m2").content] == ["text", "tool-result", "text"]
+
+
+def test_a_result_in_place_opens_a_message_where_none_is_open() -> None:
+    emitter = Emitter("t", "thread", known_ids=KnownIds(calls={"c"}, messages={"m"}))
+    emitter.message_start("m1")
+    emitter.message_end()
+
+    assert emitter.tool_done("c", RESULT, in_place=True) == "t:message:0"
+    assert emitter.tool_done("c2", RESULT, in_place=True, message_id="m1") == "m1#2"
+    assert emitter.tool_done("c", RESULT, in_place=True, candidate_index=1) == "t:message:1"
+
+    events = finished(emitter, known_ids={"c", "m"})
+    assert [
+        (each.id, each.role, [block.type for block in each.content], each.candidate_index)
+        for each in folded(events).messages
+    ] == [
+        ("m1", "assistant", [], None),
+        ("t:message:0", "assistant", ["tool-result"], None),
+        ("m1#2", "assistant", ["tool-call", "tool-result"], None),
+        ("t:message:1", "assistant", ["tool-result"], 1),
+    ]
+
+
+def test_a_partial_result_in_place_is_replaced_in_its_place() -> None:
+    emitter = Emitter("t", "thread")
+    emitter.message_start("m1")
+    emitter.tool_call("c", "search", {})
+    emitter.message_end()
+    emitter.message_start("m2")
+    emitter.tool_done("c", structured_content={"n": 1}, more=True, in_place=True)
+    emitter.text("meanwhile", id="b")
+
+    assert emitter.tool_done("c", RESULT, outcome="ok", in_place=True) == "m2"
+
+    events = finished(emitter)
+    result, text = message(events, "m2").content
+    assert (result.outcome, result.structured_content, result.preliminary) == ("ok", {"n": 1}, None)  # type: ignore[union-attr]
+    assert text.type == "text"
 
 
 def test_a_taken_message_id_is_not_adopted() -> None:

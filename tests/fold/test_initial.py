@@ -245,3 +245,20 @@ def test_snapshot_makes_no_state_where_none_was_ever_set() -> None:
 def test_a_stored_result_without_state_has_none() -> None:
     empty = AgReduceResult(messages=[], artifacts=[], memory=[], turns=[])
     assert Reducer(empty).result().state is UNSET
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (b"{}", "got bytes: agjson.decode_result reads it"),
+        ("{}", "got str: agjson.decode_result reads it"),
+        ({"messages": []}, 'got dict: agjson.from_dict(value, as_="result") reads it'),
+        (reduce([]), "got Reduction: take its .result"),
+        ([], "got list"),
+    ],
+)
+def test_a_stored_conversation_in_another_form_is_told_what_reads_it(value: Any, advice: str) -> None:
+    for begin in (Reducer, lambda initial: reduce([], initial=initial)):
+        with pytest.raises(TypeError) as error:
+            begin(initial=value)
+        assert str(error.value) == f"initial is an AgReduceResult, {advice}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -117,6 +118,50 @@ def test_a_value_that_only_looks_like_an_event_is_refused() -> None:
 
     with pytest.raises(TypeError, match="expected an event, got Lookalike"):
         Reducer().push(Lookalike())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("value", "advice"),
+    [
+        (b"{}", "got bytes: agjson.ingest_event reads it"),
+        ("{}", "got str: agjson.ingest_event reads it"),
+        ({"type": "turn.start", "seq": 0}, 'got dict: agjson.from_dict(value, as_="event") reads it'),
+        (7, "got int"),
+    ],
+)
+def test_an_event_in_another_form_is_told_what_reads_it(value: Any, advice: str) -> None:
+    for fold in (Reducer().push, lambda given: reduce([given])):
+        with pytest.raises(TypeError) as error:
+            fold(value)
+        assert str(error.value) == f"expected an event, {advice}"
+
+
+LINES = '{"type":"turn.start","seq":0,"turnId":"t","threadId":"th"}\n'
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        (LINES, "text"),
+        (LINES.encode(), "text"),
+        (bytearray(LINES.encode()), "text"),
+        (io.StringIO(LINES), "a file"),
+        (io.BytesIO(LINES.encode()), "a file"),
+    ],
+)
+def test_text_and_files_in_place_of_events_are_told_what_reads_them(value: Any, got: str) -> None:
+    with pytest.raises(TypeError) as error:
+        reduce(value)
+    assert str(error.value) == (
+        f"events are an iterable of events, got {got}: of JSON lines, map(agjson.ingest_event, lines) makes one"
+    )
+    if got == "a file":
+        assert reduce(map(ingest_event, value)).result.turns[0].turn_id == "t"
+
+
+def test_one_event_is_not_a_series_of_events() -> None:
+    with pytest.raises(TypeError, match="got TurnStart: put it into a list"):
+        reduce(TurnStart(seq=0, turn_id="t", thread_id="th"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def test_an_empty_stream_reduces_to_an_empty_result() -> None:

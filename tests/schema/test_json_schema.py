@@ -12,7 +12,7 @@ import pytest
 import agjson.types
 from agjson.errors import AgJSONError
 from agjson.schema import definitions, json_schema, schema_name, schema_names
-from agjson.types import AgEvent, AgStruct, ExtEvent, FieldError, StartInput, TextDelta
+from agjson.types import AgEvent, AgRole, AgStruct, ExtEvent, FieldError, StartInput, TextDelta
 from agjson.types.names import check_ext_type, check_version
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -291,3 +291,23 @@ def test_discriminants_are_required_on_each_arm() -> None:
     del without_kind["kind"]
     assert not accepts("StartInput", without_kind)
     assert not accepts("ToolDone", event("tool.start", toolCallId="c", content=[]))
+
+
+@pytest.mark.parametrize(("value", "name"), [(TextDelta, "TextDelta"), (AgEvent, "AgEvent"), (AgRole, "AgRole")])
+def test_a_type_in_place_of_its_name_is_told_its_name(value: Any, name: str) -> None:
+    for call in (json_schema, lambda given: definitions([given])):
+        with pytest.raises(TypeError) as error:
+            call(value)
+        assert str(error.value) == f"a schema is named by a string, that of this type by {name!r}"
+    assert json_schema(name)["title"] == name
+
+
+@pytest.mark.parametrize("value", [5, None, ["AgEvent"], {}, int])
+def test_what_is_neither_name_nor_type_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError, match="a schema is named by a string, got "):
+        json_schema(value)
+
+
+def test_one_name_is_not_a_series_of_names() -> None:
+    with pytest.raises(TypeError, match=r"definitions\(\['AgEvent'\]\)"):
+        definitions("AgEvent")

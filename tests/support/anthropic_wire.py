@@ -99,7 +99,7 @@ def plain(events: Iterable[AgStreamEvent]) -> list[dict[str, Any]]:
     return out
 
 
-def sound(events: list[AgStreamEvent], known_ids: frozenset[str] = frozenset()) -> AgReduceResult:
+def sound(events: list[AgStreamEvent], known_ids: Collection[str] = frozenset()) -> AgReduceResult:
     """Check a stream, fold it, and hand out the fold: no violation, no parking, one terminal."""
     violations = list(check(events, known_ids=known_ids)) if known_ids else list(check(events))
     assert not violations, violations[:3]

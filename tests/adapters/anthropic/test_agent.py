@@ -326,3 +326,21 @@ def test_a_refusal_and_a_limit_keep_their_reasons() -> None:
             session = Session(AnthropicAgent(client(server), model="claude-test"))
             assert terminal(session.run_sync(start()))["finishReason"] == reason
         session.verify()
+
+
+def test_results_go_on_with_the_settings_of_their_start_and_name_what_has_no_effect_once() -> None:
+    config = AgRunConfig(system="Be short.", tool_choice="required", temperature=0.5)
+    with MessagesServer([calls("toolu_1"), HELLO]) as server:
+        session = Session(AnthropicAgent(client(server), model="claude-test", tools=[WEATHER]))
+        session.run_sync(start(said("weather?"), run=config))
+        given = AgToolResult(tool_call_id="toolu_1", content=[TextBlock(text="sun")], will_continue=True)
+        events = session.run_sync(ToolResultInput(thread_id="th", turn_id="r", results=[given]))
+    first, second = (request.body for request in server.requests)
+    assert first["tool_choice"] == {"type": "any"}
+    assert "tool_choice" not in second
+    for name in ("system", "tools", "temperature", "max_tokens"):
+        assert second[name] == first[name]
+    assert second["messages"][-1]["content"][0]["tool_use_id"] == "toolu_1"
+    unsupported = [to_dict(event) for event in events if event.type == "error"]
+    assert [event["_meta"]["agjson/path"] for event in unsupported] == ["results[0].willContinue"]
+    session.verify()

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from agjson import AgMessage, ReplayError, ResumeInput, ToolResultInput, ValidationError
+from agjson import AgMessage, ReplayError, ResumeInput, StartInput, ToolResultInput, ValidationError
 from agjson.adapters.anthropic import AnthropicCall, approved_calls, to_native
 from agjson.types import (
     AgChoice,
     AgHitlAnswer,
     AgPausedAsk,
+    AgRunConfig,
+    AgToolDef,
     AgToolResult,
     McpMessage,
     McpMessageParams,
@@ -253,3 +256,63 @@ def test_what_a_surface_says_for_the_user_is_said_and_the_rest_is_named() -> Non
 
     assert results_of(found) == [text("zoom in"), text("and again")]
     assert found.unsupported == ["uiActions[0]"]
+
+
+# The settings of the start that a turn goes on from
+
+
+RUN = AgRunConfig(
+    system="Be short.",
+    max_tokens=99,
+    temperature=0.5,
+    tools=[AgToolDef(name="look", input_schema={"type": "object"})],
+    tool_choice="required",
+    context=[TextBlock(text="Today is Monday.")],
+)
+
+
+def test_results_and_answers_go_on_with_the_settings_of_their_start() -> None:
+    both = (returned("toolu_1"), returned("toolu_2"))
+    declined = [AgHitlAnswer(ask_id=f"t:{id}", status="declined") for id in ("toolu_1", "toolu_2")]
+    for found in (with_results(*both, run=RUN), resumed(*declined, run=RUN)):
+        assert (found.params["max_tokens"], found.params["system"]) == (99, [text("Be short.")])
+        assert [tool["name"] for tool in found.params["tools"]] == ["look"]
+        # Forced once more, the model could never answer.
+        assert "tool_choice" not in found.params
+        assert found.params["messages"][0]["content"] == [text("Today is Monday."), text("clean up")]
+        assert [each["role"] for each in found.params["messages"]] == ["user", "assistant", "user"]
+
+
+def test_a_start_runs_as_it_says_itself() -> None:
+    own = AgRunConfig(max_tokens=7)
+    start = StartInput(thread_id="thread", turn_id="t", messages=[message("user", "hi")], run=own)
+    bare = StartInput(thread_id="thread", turn_id="t", messages=[message("user", "hi")])
+
+    assert to_native(start, run=RUN).params["max_tokens"] == 7
+    found = to_native(bare, run=RUN).params
+    assert (found["max_tokens"], found["tool_choice"]["type"]) == (99, "any")
+    assert found["messages"][0]["content"] == [text("Today is Monday."), text("hi")]
+
+
+def test_the_context_stays_before_the_whole_turn_of_the_last_words() -> None:
+    history = [
+        message("user", "before", turn_id="t1"),
+        message("assistant", "yes", turn_id="t1"),
+        message("user", "clean", turn_id="t2"),
+        message("user", "up", turn_id="t2"),
+        message("assistant", call("toolu_1"), turn_id="t2"),
+    ]
+    places = []
+    for turns in (True, False):
+        stored = history if turns else [replace(each, turn_id=None) for each in history]
+        found = with_results(returned("toolu_1"), history=stored, run=RUN).params["messages"]
+        places.append([part.get("text") for part in found[2]["content"]])
+
+    assert places == [["Today is Monday.", "clean", "up"]] * 2
+
+
+def test_without_words_of_the_user_the_context_comes_after_what_there_is() -> None:
+    found = with_results(returned("toolu_1"), history=[message("assistant", call("toolu_1"))], run=RUN)
+
+    assert [each["role"] for each in found.params["messages"]][-2:] == ["assistant", "user"]
+    assert results_of(found) == [native("toolu_1"), text("Today is Monday.")]

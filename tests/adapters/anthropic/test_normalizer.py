@@ -483,7 +483,7 @@ def test_iterations_that_name_a_model_are_told_apart() -> None:
 
     assert usage["inputTokens"] == 1
     assert usage["byModel"] == {
-        "one": {"inputTokens": 11, "outputTokens": 2, "cacheReadTokens": 0, "cumulative": True},
+        "one": {"inputTokens": 11, "outputTokens": 2, "cacheReadTokens": 0},
         "two": {"inputTokens": 7, "outputTokens": 1, "cacheReadTokens": 0, "cumulative": True},
     }
 

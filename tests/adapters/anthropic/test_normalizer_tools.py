@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agjson.known_ids import KnownIds
 from agjson.types import AgStreamEvent
 from tests.support.anthropic_wire import (
     START,
@@ -368,10 +369,25 @@ def test_a_result_in_the_message_after_a_pause_keeps_its_place() -> None:
     second_start = {"type": "message_start", "message": {**START["message"], "id": "msg_2"}}
     events = normalize([*first, second_start, *block(native), *text("Done.", index=1), *end()], multi=True)
 
+    (done,) = [event for event in plain(events) if event["type"] == "tool.done"]
+    assert (done["toolCallId"], done["outcome"], "messageId" in done) == (used["id"], "ok", False)
     paused, resumed = view(sound(events))["messages"]
     assert [each["type"] for each in paused["content"]] == ["tool-call"]
     assert [each["type"] for each in resumed["content"]] == ["tool-result", "text"]
     assert resumed["content"][0]["providerMetadata"] == {"anthropic/block": native}
+
+
+def test_a_result_in_the_turn_after_a_pause_keeps_its_place() -> None:
+    used, native = server("web_search_tool_result", [])
+    known = KnownIds(turns={"t0"}, messages={"msg_0"}, calls={used["id"]})
+    events = normalize([START, *block(native), *text("Done.", index=1), *end()], known_ids=known)
+
+    assert [event["type"] for event in plain(events)][1:3] == ["message.start", "tool.done"]
+    (resumed,) = view(sound(events, known))["messages"]
+    assert [(each["type"], each.get("toolCallId")) for each in resumed["content"]] == [
+        ("tool-result", used["id"]),
+        ("text", None),
+    ]
 
 
 # Results that the host pushes
@@ -417,8 +433,26 @@ def test_a_loop_is_one_turn_and_costs_the_sum() -> None:
     result = view(sound(events))
     assert [each["usage"]["inputTokens"] for each in result["messages"] if "usage" in each] == [10, 30]
     (turn,) = result["turns"]
-    assert turn["usage"] == {"inputTokens": 40, "outputTokens": 12, "cumulative": True}
+    # The sum is no figure of the provider's, so it is no running total of it either.
+    assert turn["usage"] == {"inputTokens": 40, "outputTokens": 12}
     assert turn["finishReason"] == "stop"
+
+
+def test_a_loop_that_breaks_off_tells_what_it_has_cost_by_then() -> None:
+    started = {"usage": {"input_tokens": 30, "cache_read_input_tokens": 4, "output_tokens": 1}}
+    again = {"type": "message_start", "message": {**START["message"], "id": "msg_2", **started}}
+    failed = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    events = normalize([START, *call("{}"), *end("tool_use"), again, failed], multi=True)
+
+    (turn,) = view(sound(events))["turns"]
+    assert turn["usage"] == {"inputTokens": 40, "outputTokens": 6, "cacheReadTokens": 4}
+
+
+def test_one_request_is_told_as_the_provider_counts_it() -> None:
+    events = normalize([START, *text("x"), *end()], multi=True)
+
+    (turn,) = view(sound(events))["turns"]
+    assert turn["usage"] == {"inputTokens": 10, "outputTokens": 5, "cumulative": True}
 
 
 def test_the_result_of_a_call_of_an_earlier_invoke() -> None:

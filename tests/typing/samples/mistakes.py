@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Unpack, assert_never
 
+from agjson.agents import NormalizerSettings
+from agjson.emitter import Emitter, EmitterSettings
+from agjson.normalizer import Normalizer
 from agjson.types import (
     AgBlock,
     AgMeta,
@@ -58,6 +61,22 @@ def wrong_fields(block: AgBlock) -> None:
     ToolStart(seq=0, tool_call_id="c", name="n", ui_visibility=["user"])  # mistake: no such visibility
     SuccessOutcome(result=object())  # mistake: no JSON value
     print(block.text)  # mistake: not every block has text
+
+
+class Own(Normalizer):
+    def __init__(self, turn_id: str, thread_id: str, *, own: int = 0, **settings: Unpack[EmitterSettings]) -> None:
+        super().__init__(turn_id, thread_id, **settings)
+        self.own = own
+
+    def _on(self, native: object) -> None:
+        print(native, self.own)
+
+
+def wrong_settings(settings: NormalizerSettings) -> None:
+    Emitter("t", "th", known=frozenset())  # mistake: no such setting
+    Own(**settings, others=1)  # mistake: no such setting
+    Own("t", "th", on_excess="drop")  # mistake: no such way
+    Own(**settings, own=1)
 
 
 def an_impossible_type(block: AgBlock) -> None:
