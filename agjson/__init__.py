@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from agjson.known_ids import KnownIds
     from agjson.normalizer import HostAbort, HostEnd, HostError, Normalizer
     from agjson.schema import json_schema
+    from agjson.stores import SQLiteThreadStore
+    from agjson.urls import safe_url
 
 __version__ = "0.1.0"
 
@@ -99,6 +101,7 @@ _LAZY = {
     "Recovered": "agjson.agents",
     "Reducer": "agjson.fold",
     "Reduction": "agjson.fold",
+    "SQLiteThreadStore": "agjson.stores",
     "SharedThreadStore": "agjson.agents",
     "SourceClosed": "agjson.agents",
     "Thread": "agjson.agents",
@@ -115,6 +118,7 @@ _LAZY = {
     "json_schema": "agjson.schema",
     "recover": "agjson.agents",
     "reduce": "agjson.fold",
+    "safe_url": "agjson.urls",
     "snapshot": "agjson.fold",
 }
 
@@ -149,6 +153,7 @@ __all__ = [
     "Reducer",
     "Reduction",
     "ReplayError",
+    "SQLiteThreadStore",
     "SharedThreadStore",
     "SourceClosed",
     "Thread",
@@ -179,6 +184,7 @@ __all__ = [
     "match_answer",
     "recover",
     "reduce",
+    "safe_url",
     "snapshot",
     "to_dict",
 ]

@@ -49,7 +49,7 @@ async def drive(
         run = Run(agent, ag_input, lease.thread, trigger)
         await settle(_begin(agent, lease, run))
     except BaseException:
-        await settle(lease.release())
+        await settle(_release(lease))
         raise
     logs = lease.logs
     cancellations = pending_cancellations()
@@ -93,7 +93,7 @@ async def drive(
                 if stream is not None:
                     await close_stream(stream, agent.close_timeout)
             finally:
-                await settle(lease.release())
+                await settle(_release(lease))
     for event in run.held:
         yield event
 
@@ -144,7 +144,7 @@ async def _acquired(store: ThreadStore, thread_id: str) -> ThreadLease:
         await settled(acquire())
     except BaseException:
         for lease in leases:
-            await settled(lease.release())
+            await settled(_release(lease))
         raise
     return leases[0]
 
@@ -225,6 +225,14 @@ async def _told_anyway(agent: AgentParts, lease: ThreadLease, run: Run, kept: st
         _LOG.warning("the end of turn %s is not logged: %s", run.turn_id, type(error).__name__)
 
 
+async def _release(lease: ThreadLease) -> None:
+    """Give up the right to run the thread; a store that cannot does not take the end of the turn from its reader."""
+    try:
+        await lease.release()
+    except Exception as error:
+        _LOG.warning("the right to run a thread is not released: %s", type(error).__name__)
+
+
 # Synchronous
 
 
@@ -255,7 +263,7 @@ def _drive_sync(
             on_both(_put_back(agent, run))
             raise
     except BaseException:
-        on_store(lease.release())
+        on_store(_release(lease))
         raise
     logs = lease.logs
     due: list[AgStreamEvent] = []
@@ -290,7 +298,7 @@ def _drive_sync(
             try:
                 close_stream_sync(stream)
             finally:
-                on_store(lease.release())
+                on_store(_release(lease))
     yield from run.held
 
 

@@ -32,8 +32,8 @@ class SharedThreadStore(ThreadStore):
 
     It logs: the events of the latest turn of each thread can be read while it runs, by any process, and until the next
     turn of the thread begins. What a run had logged when its process died is not lost: the thread is recovered by
-    whoever loads, acquires or reads it first after the dead run's right has lapsed (`recover`), and the events that
-    close the turn are logged like the others.
+    whoever loads, acquires or reads it first once the store can tell, at the latest when the dead run's right has
+    lapsed (`recover`). The events that close the turn are logged like the others.
     """
 
     suspends: ClassVar[bool] = True

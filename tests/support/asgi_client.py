@@ -1,4 +1,4 @@
-"""A client of an ASGI app without a socket: responses stream, and the client decides when it reads and when it leaves."""
+"""A client of an ASGI app without a socket: responses stream, and the client decides when to read and when to leave."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from agjson.types import AgStreamEvent, UnknownEvent
-from agjson.wire import encode, ingest_event
+from agjson.types import AgStreamEvent
+from agjson.wire import decode_event, encode
 from agjson.wire.sse import SSEMessage, SSEReader
 
 JSON = {"content-type": "application/json"}
@@ -160,25 +160,26 @@ class Exchange:
                 return
             self._unread += self._reader.feed(chunk)
 
-    async def events(self, count: int | None = None) -> list[AgStreamEvent | UnknownEvent]:
+    async def events(self, count: int | None = None) -> list[AgStreamEvent]:
         """The events to the end, or so many of them."""
-        events: list[AgStreamEvent | UnknownEvent] = []
+        events: list[AgStreamEvent] = []
         async with asyncio.timeout(60):  # a stream that says nothing but that it is there goes on for ever
             async for message in self.messages():
-                events.append(ingest_event(message.data))
+                events.append(decode_event(message.data))
                 if len(events) == count:
                     break
         return events
 
 
 async def request(app: Any, method: str, path: str, body: Any = None, **options: Any) -> tuple[int, Any]:
-    """A request that is answered at once: the status, and the JSON body (None where there is none)."""
+    """A request: the status, and the JSON body; None where there is none, the text where it is something else."""
     async with Exchange(app, method, path, body, **options) as exchange:
-        body = await exchange.read()
-        return exchange.status, json.loads(body) if body else None
+        answer = await exchange.read()
+        is_json = exchange.headers.get("content-type") == "application/json"
+        return exchange.status, json.loads(answer) if is_json and answer else answer.decode() or None
 
 
-async def run(app: Any, ag_input: Any, path: str = "/", **options: Any) -> list[AgStreamEvent | UnknownEvent]:
+async def run(app: Any, ag_input: Any, path: str = "/", **options: Any) -> list[AgStreamEvent]:
     """One run, read to its end."""
     async with Exchange(app, "POST", path, ag_input, **options) as exchange:
         assert exchange.status == 200, (exchange.status, await exchange.read())

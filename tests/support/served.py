@@ -11,7 +11,7 @@ from typing import Any
 from agjson.agents import Invocation, MemoryThreadStore, SharedThreadStore, ThreadStore
 from agjson.fold import Reducer
 from agjson.stores import SQLiteThreadStore
-from agjson.types import AgStreamEvent, UnknownEvent
+from agjson.types import AgStreamEvent
 from agjson.wire import encode, from_dict, to_dict
 from tests.support.asgi_client import request, thread_path
 from tests.support.scripted import Native, ScriptAgent, text
@@ -71,7 +71,7 @@ def agent_of(script: Callable[[Invocation], Iterable[Any]], store: ThreadStore, 
     return ScriptAgent(script, store=store, **settings)
 
 
-def numbered(events: Iterable[AgStreamEvent | UnknownEvent]) -> list[tuple[int, str]]:
+def numbered(events: Iterable[AgStreamEvent]) -> list[tuple[int, str]]:
     """Ordinals and types."""
     return [(event.seq, event.type) for event in events]
 

@@ -1,0 +1,256 @@
+"""The client for plain code and threads: it carries out plans with an `httpx.Client`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator
+from types import TracebackType
+from typing import Any, TypeVar, Unpack, cast
+
+import httpx
+
+from agjson.middleware.client._base import OWN_LIMITS, ClientBase, TurnBase, head_of, link_error, timeouts
+from agjson.middleware.client._effects import EFFECTS, Answer, Fetch, LinkError, Open, Plan, Read, Request, Sleep
+from agjson.middleware.client._following import Following, ThreadSnapshot
+from agjson.middleware.client._settings import Settings, SettingsArgs
+from agjson.types import AgCapabilities, AgStreamEvent, UnknownEvent
+
+__all__ = ["SyncAgentClient", "SyncTurn"]
+
+_T = TypeVar("_T")
+
+
+class SyncTurn(TurnBase, Iterator[AgStreamEvent | UnknownEvent]):
+    """The events of one turn, iterated once.
+
+    Leaving early (``break``, or an exception, and `close`) closes the connection; the turn goes on at the server until
+    `stop`. To close for certain, use it as a context manager: ``with client.start("Hi") as turn``.
+    """
+
+    def __init__(self, client: SyncAgentClient, following: Following, plan: Plan[None]) -> None:
+        super().__init__(following)
+        self._client = client
+        self._events = _Carrier(client).events(plan)
+
+    def __iter__(self) -> SyncTurn:
+        return self
+
+    def __next__(self) -> AgStreamEvent | UnknownEvent:
+        try:
+            return next(self._events)
+        except StopIteration:
+            self._check_end()
+            raise
+
+    def close(self) -> None:
+        """Close the connection. The turn goes on at the server."""
+        self._closed = True
+        self._events.close()
+
+    def __enter__(self) -> SyncTurn:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def stop(self) -> bool:
+        """Stop the turn at the server; its `turn.abort` still comes to whoever reads the events.
+
+        Returns:
+            Whether it was running.
+
+        Raises:
+            ClientError: the server does not know the turn, does not stop turns, or cannot be reached.
+            ValueError: the turn's id is not known yet.
+        """
+        if self.turn_id is None:
+            raise ValueError("the id of the turn is not known before its first event")
+        return self._client.stop(self.thread_id, self.turn_id)
+
+
+class SyncAgentClient(ClientBase[SyncTurn]):
+    """A client of an AgJSON source over HTTP.
+
+    The twin of `AgentClient` without await. It may be used by several threads of execution, each turn by one of them.
+
+    It works with any source that answers an `AgInput` by server-sent AgJSON events. Of one that also serves its threads
+    (`agjson.middleware.asgi`) it takes up streams that broke, and mends its fold by the thread's snapshot.
+
+    Args:
+        base_url: where inputs are posted to; threads are read below it.
+        http: the HTTP client to use; it stays open. None: one of this client's own, closed with it.
+        auth: as `httpx` takes it, for every request; None: that of `http`.
+        **settings: headers, time limits, retries, sizes: the attributes of `Settings`, by name.
+
+    Raises:
+        ValueError: an address that is none, or a limit that is none.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        http: httpx.Client | None = None,
+        auth: httpx.Auth | tuple[str, str] | None = None,
+        **settings: Unpack[SettingsArgs],
+    ) -> None:
+        super().__init__(base_url, relative=http is not None, settings=Settings(**settings))
+        self._owns_http = http is None
+        self._http = http or httpx.Client(limits=OWN_LIMITS)
+        self._auth = httpx.USE_CLIENT_DEFAULT if auth is None else auth
+
+    def __enter__(self) -> SyncAgentClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every turn that is still open, and the HTTP client if it is this client's own. Turns go on running."""
+        for turn in list(self._turns):
+            try:
+                turn.close()
+            except ValueError:
+                continue  # another thread is waiting for its next event, and closes it when it is done
+        if self._owns_http:
+            self._http.close()
+
+    def snapshot(self, thread_id: str) -> ThreadSnapshot:
+        """Read a thread as the server has it; the client's fold of the thread goes on from there.
+
+        Args:
+            thread_id: which thread.
+
+        Raises:
+            ClientError: the server does not know it, says no, or cannot be reached.
+        """
+        return _Carrier(self).value(self._snapshot_plan(thread_id))
+
+    def stop(self, thread_id: str, turn_id: str) -> bool:
+        """Stop a turn at the server.
+
+        Args:
+            thread_id: its thread.
+            turn_id: the turn.
+
+        Returns:
+            Whether it was running.
+
+        Raises:
+            ClientError: the server does not know it, says no, or cannot be reached.
+        """
+        return _Carrier(self).value(self._stop_plan(thread_id, turn_id))
+
+    def capabilities(self) -> AgCapabilities:
+        """Ask what the agent can do.
+
+        Raises:
+            ClientError: the server does not say, or cannot be reached.
+        """
+        return _Carrier(self).value(self._capabilities_plan())
+
+    def _new_turn(self, following: Following, plan: Plan[None]) -> SyncTurn:
+        return SyncTurn(self, following, plan)
+
+
+class _Carrier:
+    """Carries out one plan."""
+
+    def __init__(self, client: SyncAgentClient) -> None:
+        self._http = client._http
+        self._auth = client._auth
+        self._settings = client._settings
+        self._response: httpx.Response | None = None
+        self._chunks: Iterator[bytes] | None = None
+
+    def events(self, plan: Plan[None]) -> Generator[AgStreamEvent | UnknownEvent]:
+        outcome: Any = None
+        failure: LinkError | None = None
+        try:
+            while True:
+                try:
+                    item = plan.send(outcome) if failure is None else plan.throw(failure)
+                except StopIteration:
+                    return
+                outcome = failure = None
+                if type(item) not in EFFECTS:
+                    yield cast("AgStreamEvent | UnknownEvent", item)
+                    continue
+                try:
+                    outcome = self._do(item)
+                except LinkError as error:
+                    failure = error
+        finally:
+            plan.close()
+            self._shut()
+
+    def value(self, plan: Plan[_T]) -> _T:
+        outcome: Any = None
+        failure: LinkError | None = None
+        while True:
+            try:
+                item = plan.send(outcome) if failure is None else plan.throw(failure)
+            except StopIteration as stop:
+                value: _T = stop.value
+                return value
+            outcome = failure = None
+            try:
+                outcome = self._do(item)
+            except LinkError as error:
+                failure = error
+
+    def _do(self, effect: Any) -> Any:
+        try:
+            match effect:
+                case Read():
+                    return self._read()
+                case Open():
+                    self._shut()
+                    self._response = self._send(effect.request)
+                    self._chunks = self._response.iter_bytes()
+                    return head_of(self._response)
+                case Fetch():
+                    return self._fetch(effect.request, effect.limit)
+                case Sleep():
+                    time.sleep(effect.seconds)
+                case _:
+                    self._shut()
+        except httpx.UnsupportedProtocol:
+            raise
+        except httpx.RequestError as error:
+            raise link_error(error, self._settings) from error
+        return None
+
+    def _read(self) -> bytes:
+        return b"" if self._chunks is None else next(self._chunks, b"")
+
+    def _fetch(self, request: Request, limit: int) -> Answer:
+        response = self._send(request)
+        body = bytearray()
+        try:
+            for chunk in response.iter_bytes():
+                body += chunk
+                if len(body) > limit:
+                    return Answer(head_of(response), bytes(body[:limit]), False)
+        finally:
+            response.close()
+        return Answer(head_of(response), bytes(body), True)
+
+    def _send(self, request: Request) -> httpx.Response:
+        built = self._http.build_request(
+            request.method,
+            request.url,
+            headers={**self._settings.headers, **request.headers},
+            content=request.body,
+            timeout=timeouts(self._settings),
+        )
+        return self._http.send(built, auth=self._auth, stream=True, follow_redirects=False)
+
+    def _shut(self) -> None:
+        response, self._response, self._chunks = self._response, None, None
+        if response is not None:
+            response.close()
