@@ -12,6 +12,8 @@ from benchmarks import (
     bench_import,
     bench_memory,
     bench_sse,
+    bench_stores,
+    bench_transcript,
     bench_wire,
     page,
 )
@@ -24,6 +26,8 @@ BENCHES = {
     "anthropic": bench_anthropic.rows,
     "start": bench_import.rows,
     "streams": bench_sse.rows,
+    "stores": bench_stores.rows,
+    "transcript": bench_transcript.rows,
     "memory": bench_memory.rows,
 }
 
