@@ -27,7 +27,6 @@ from agjson.types import (
     AgInput,
     AgMessage,
     AgPausedAsk,
-    AgReduceResult,
     AgRunConfig,
     AgStreamEvent,
     AgToolResult,
@@ -79,7 +78,7 @@ class Run:
         self._intake = take_in(ag_input, thread, agent.on_paused, agent.surfaces)
         self._config = ag_input.run if isinstance(ag_input, StartInput) else self._thread.run
         self._capabilities = ag_input.capabilities or self._thread.capabilities
-        self.turn_id = _free_turn(ag_input.turn_id, self._thread.result)
+        self.turn_id = _free_turn(ag_input.turn_id, self._thread)
         self.thread_id = self._thread.thread_id
         self.request_state = self._intake.request_state
         self.taken: list[Any] = []
@@ -287,6 +286,7 @@ class Run:
             is_error=result.is_error,
             message_id=f"{result.tool_call_id}:result",
             turn_id=self.turn_id,
+            as_emitted=True,
             meta=meta,
         )
 
@@ -308,7 +308,7 @@ class Run:
         open_asks = self._intake.pending.open_asks
         for ask in open_asks:
             fields: dict[str, Any] = {name: getattr(ask, name) for name in ask.__struct_fields__}
-            out.hitl_ask(turn_id=self.turn_id, **fields)
+            out.hitl_ask(turn_id=self.turn_id, as_emitted=True, **fields)
         if open_asks:
             out.turn_paused(turn_id=self.turn_id)
         else:
@@ -404,8 +404,9 @@ def _without_callback(run: AgRunConfig | None) -> AgRunConfig | None:
     return run if run is None or run.push_notification is None else replace(run, push_notification=None)
 
 
-def _free_turn(turn_id: str, result: AgReduceResult) -> str:
-    taken = {turn.turn_id for turn in result.turns}
+def _free_turn(turn_id: str, thread: Thread) -> str:
+    """A turn id that the thread has never had, also where a snapshot has taken the turn away since."""
+    taken = thread.ids.turns | {turn.turn_id for turn in thread.result.turns}
     if turn_id not in taken:
         return turn_id
     count = 2

@@ -256,10 +256,12 @@ def _drive_sync(
     try:
         run = Run(agent, ag_input, lease.thread, trigger)
         on_both(_take(agent, run))
+        stream: Iterator[Any] | None = None
         try:
             stream, failure = _opened(agent, run.invocation, loop)
             on_store(lease.begin(run.turn_id, run.lost_thread()))
         except BaseException:
+            close_stream_sync(stream)
             on_both(_put_back(agent, run))
             raise
     except BaseException:

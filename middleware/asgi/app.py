@@ -1,0 +1,354 @@
+"""One endpoint for any agent: post an input, read the stream, attach to it again, stop it (spec §3, §4, §13)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
+
+from agjson.agents import Agent, OnPaused, Thread, ThreadStore
+from agjson.errors import DecodeError
+from agjson.fold import snapshot
+from agjson.middleware.asgi.errors import Refusal, error_response, new_error_id, refusal_of, refusal_of_host
+from agjson.middleware.asgi.readers import Reader
+from agjson.middleware.asgi.redaction import Redactor, secrets_of
+from agjson.middleware.asgi.routes import METHODS, Route, find_route
+from agjson.middleware.asgi.runs import OnDisconnect, Runs
+from agjson.middleware.asgi.shutdown import on_signals
+from agjson.middleware.asgi.sse import EventStream
+from agjson.middleware.asgi.trust import Trust
+from agjson.types import AgCapabilities, AgInput, AgPushNotification, StartInput
+from agjson.wire import decode_input, encode
+from agjson.wire.sse import parse_event_id
+
+__all__ = ["AgentApp", "Authorize"]
+
+_LOG = logging.getLogger("agjson")
+
+Authorize: TypeAlias = Callable[[Request, AgInput | None], str | Response | Awaitable[str | Response | None] | None]
+"""Says whose a request is: a name, or None for nobody in particular. A `Response` refuses it, and so does an exception:
+`Unauthorized`, `Forbidden`, any `Refusal`, Starlette's ``HTTPException``, ``PermissionError``. The input is None where
+the request brings none."""
+
+
+class _Answered(Exception):  # the host has answered by itself
+    def __init__(self, response: Response) -> None:
+        super().__init__()
+        self.response = response
+
+
+class AgentApp(Starlette):
+    """Serves an agent over HTTP: a Starlette application, for a server of its own or mounted in another application.
+
+    | request | answer |
+    | --- | --- |
+    | ``POST /`` | the input as JSON in, the turn as server-sent events out |
+    | ``GET /threads/{id}`` | the thread as it stands: the events of a snapshot, what runs, what it waits for |
+    | ``GET /threads/{id}/events`` | the rest of the running turn, after ``Last-Event-ID`` |
+    | ``POST /threads/{id}/turns/{turnId}/stop`` | cuts the turn off |
+    | ``GET /capabilities`` | what the agent can do |
+
+    A run is a task of its own: it goes on when its client has gone, unless `on_disconnect` says otherwise. One object
+    belongs to one event loop.
+
+    Args:
+        agent: the agent; shared with whoever else uses it.
+        store: where threads are kept; None: where the agent keeps them. The host closes it.
+        authorize: says whose a request is; None: everybody is the same. A thread belongs to who started it, and nobody
+            else learns that it is there.
+        trust: what clients may send beside a user's words and media.
+        on_disconnect: what becomes of a run when its last reader has gone.
+        on_paused: what a start may do to a thread that waits for answers; None: as the agent says.
+        max_body_bytes: the longest request body.
+        max_runs: how many runs may be open at once.
+        max_runs_per_owner: how many of them for one owner; None: as many as in all.
+        max_readers: how many streams may be open at once.
+        keep_alive: after how many silent seconds a stream sends a comment.
+        coalesce: over how many seconds text deltas are joined; 0: not at all. The first one is never held back.
+        replay_bytes: how many bytes of a running turn's stream are kept for readers that are late, and how many of all
+            ended turns together. A `SharedThreadStore` has the rest.
+        poll: how many seconds apart a shared store is asked for what other processes do.
+        shutdown_timeout: how many seconds the end of all runs may take when the server ends.
+        debug: clients get exceptions as they are.
+
+    Raises:
+        ValueError: a limit that is not positive.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        store: ThreadStore | None = None,
+        authorize: Authorize | None = None,
+        trust: Trust | None = None,
+        on_disconnect: OnDisconnect = "continue",
+        on_paused: OnPaused | None = None,
+        max_body_bytes: int = 8 * 1024 * 1024,
+        max_runs: int = 256,
+        max_runs_per_owner: int | None = None,
+        max_readers: int = 4096,
+        keep_alive: float = 15.0,
+        coalesce: float = 0.0,
+        replay_bytes: int = 16 * 1024 * 1024,
+        poll: float = 0.25,
+        shutdown_timeout: float = 10.0,
+        debug: bool = False,
+    ) -> None:
+        for name, value in (
+            ("max_body_bytes", max_body_bytes),
+            ("max_runs", max_runs),
+            ("max_readers", max_readers),
+            ("keep_alive", keep_alive),
+            ("replay_bytes", replay_bytes),
+            ("poll", poll),
+        ):
+            if value <= 0:
+                raise ValueError(f"{name} must be positive")
+        if coalesce < 0 or (max_runs_per_owner is not None and max_runs_per_owner < 1):
+            raise ValueError("coalesce must not be negative, max_runs_per_owner at least 1")
+        # Starlette's own debug mode would answer with a traceback.
+        super().__init__()
+        self.router = Router(default=self._serve, redirect_slashes=False, lifespan=_lifespan)
+        self._agent = agent
+        self._authorize = authorize
+        self._trust = Trust() if trust is None else trust
+        self._max_body_bytes = max_body_bytes
+        self._keep_alive = keep_alive
+        self._shutdown_timeout = shutdown_timeout
+        self._debug = debug
+        self._runs = Runs(
+            agent,
+            agent.store if store is None else store,
+            on_paused=on_paused,
+            on_disconnect=on_disconnect,
+            max_runs=max_runs,
+            max_runs_per_owner=max_runs_per_owner,
+            max_readers=max_readers,
+            replay_bytes=replay_bytes,
+            window=coalesce,
+            poll=poll,
+            has_owners=authorize is not None,
+            debug=debug,
+        )
+
+    # The life of the server
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The time in which the app serves; at its end, and at the signals that end the server, every run is stopped.
+
+        The lifespan of the app is this. A host that mounts the app enters it in its own lifespan, since servers run
+        that of the outermost application alone. Without it the app serves all the same, and the server's end cuts runs
+        off as a crash does.
+        """
+        self._runs.closing = False
+        loop = asyncio.get_running_loop()
+        ending: list[asyncio.Task[None]] = []
+
+        def end() -> None:
+            if not ending:
+                ending.append(loop.create_task(self.aclose()))
+
+        def hear() -> None:
+            loop.call_soon_threadsafe(end)
+
+        with on_signals(hear):
+            try:
+                yield
+            finally:
+                await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop every run, store its `turn.abort` and deliver it; refuse new ones. A second call waits as the first."""
+        await self._runs.aclose(self._shutdown_timeout)
+
+    # Requests
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await WebSocketClose()(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._respond(request)
+        except ClientDisconnect:
+            return
+        except _Answered as answered:
+            response = answered.response
+        except Exception as error:
+            response = error_response(refusal_of(error) or self._fault(error))
+        if request.method == "HEAD" and not isinstance(response, EventStream):
+            response.body = b""
+        await response(scope, receive, send)
+
+    async def _respond(self, request: Request) -> Response:
+        route = find_route(request.scope)
+        if route is None:
+            raise Refusal(404, "not_found", "there is nothing at this path")
+        allowed = METHODS[route.name]
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers={"Allow": ", ".join(allowed)})
+        if request.method not in allowed:
+            raise Refusal(
+                405, "method_not_allowed", f"only {', '.join(allowed)} go here", headers={"Allow": ", ".join(allowed)}
+            )
+        if route.name == "root":
+            return await self._post(request)
+        owner = await self._owner(request, None)
+        if route.name == "capabilities":
+            return _json(self._agent.capabilities or AgCapabilities())
+        if route.name == "thread":
+            return await self._get_thread(route.thread_id, owner)
+        if route.name == "events":
+            return await self._get_events(request, route, owner)
+        await self._runs.stop(route.thread_id, route.turn_id, owner)
+        return _json({"threadId": route.thread_id, "turnId": route.turn_id}, 202)
+
+    def _fault(self, error: Exception, secrets: Iterable[str] = ()) -> Refusal:
+        """An exception that is nobody's message to the client: told by a name, under which the log has it."""
+        error_id = new_error_id()
+        _LOG.error("error %s\n%s", error_id, Redactor(secrets).failure(error))
+        told = f"{type(error).__name__}: {error}" if self._debug else "the server failed"
+        return Refusal(500, "internal_error", f"{told} (error {error_id})", errorId=error_id)
+
+    async def _owner(self, request: Request, ag_input: AgInput | None) -> str | None:
+        if self._authorize is None:
+            return None
+        owner = await _asked(self._authorize, request, ag_input)
+        if isinstance(owner, Response):
+            raise _Answered(owner)
+        if owner is not None and not isinstance(owner, str):
+            raise TypeError(f"authorize returned {type(owner).__name__}, not a name, None or a Response")
+        return owner
+
+    # Runs
+
+    async def _post(self, request: Request) -> Response:
+        _check_content(request)
+        body = await self._body(request)
+        ag_input = decode_input(body)
+        owner = await self._owner(request, ag_input)
+        digest = hashlib.sha256(body).digest()
+        thread = await self._runs.thread(ag_input.thread_id, owner)
+        await self._check_trust(request, ag_input, thread)
+        repetition = self._runs.repetition(ag_input, owner, digest)
+        if repetition is not None:
+            raise repetition
+        self._runs.check_readers()
+        try:
+            run = await self._runs.start(ag_input, owner, digest)
+        except Exception as error:
+            raise refusal_of(error) or self._fault(error, secrets_of(ag_input, thread)) from None
+        return self._stream(self._runs.read_run(run))
+
+    async def _body(self, request: Request) -> bytes:
+        limit = self._max_body_bytes
+        length = request.headers.get("content-length", "")
+        body = bytearray()
+        if not (length.isdecimal() and int(length[:20]) > limit):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > limit:
+                    break
+            else:
+                return bytes(body)
+        raise Refusal(413, "too_large", f"the body is longer than {limit} bytes", headers={"Connection": "close"})
+
+    async def _check_trust(self, request: Request, ag_input: AgInput, thread: Thread | None) -> None:
+        denial = self._trust.first_denial(ag_input, thread)
+        if denial is None and isinstance(ag_input, StartInput) and ag_input.run is not None:
+            config = ag_input.run.push_notification
+            if config is not None and not await self._may_push(config, request):
+                raise Refusal(
+                    422, "not_allowed", "this address may not be called back", path="$.run.pushNotification.url"
+                )
+        if denial is not None:
+            raise Refusal(422, "not_allowed", denial.message, path=denial.path)
+
+    async def _may_push(self, config: AgPushNotification, request: Request) -> bool:
+        policy = self._trust.push_policy
+        return policy is not None and bool(await _asked(policy, config, request))
+
+    def _stream(self, reader: Reader) -> Response:
+        return EventStream(reader.chunks(self._keep_alive), reader.close)
+
+    # Threads
+
+    async def _get_thread(self, thread_id: str, owner: str | None) -> Response:
+        standing = await self._runs.existing(thread_id, owner)
+        thread = standing.thread or Thread(thread_id=thread_id)
+        return _json(
+            {
+                "threadId": thread_id,
+                "turnId": standing.turn_id,
+                "lastEventId": standing.last_event_id,
+                "events": snapshot(thread.result),
+                "pending": {"calls": thread.pending.open_calls, "asks": thread.pending.open_asks},
+            }
+        )
+
+    async def _get_events(self, request: Request, route: Route, owner: str | None) -> Response:
+        turn_id, after = _position(request)
+        self._runs.check_readers()
+        reader = await self._runs.read(route.thread_id, owner, turn_id, after)
+        return (
+            Response(status_code=204, headers={"Cache-Control": "no-store"}) if reader is None else self._stream(reader)
+        )
+
+
+@asynccontextmanager
+async def _lifespan(app: Any) -> AsyncIterator[None]:
+    async with app.running():
+        yield
+
+
+async def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the host says, now or later."""
+    try:
+        answer = function(*arguments)
+        return await answer if inspect.isawaitable(answer) else answer
+    except (HTTPException, PermissionError) as error:
+        raise refusal_of_host(error) from None
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(encode(value), status, {"Cache-Control": "no-store"}, "application/json")
+
+
+def _check_content(request: Request) -> None:
+    """Refuse what is not JSON in UTF-8. A page of another origin cannot send it without being allowed to (CORS)."""
+    media_type, _, parameters = request.headers.get("content-type", "").partition(";")
+    if re.fullmatch(r"application/(?:[^/]+\+)?json", media_type.strip().lower()) is None:
+        raise Refusal(415, "unsupported_media_type", "the body must be application/json")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() not in ("utf-8", "utf8"):
+            raise Refusal(415, "unsupported_media_type", "the body must be in UTF-8")
+    if request.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+        raise Refusal(415, "unsupported_media_type", "the body must not be compressed")
+
+
+def _position(request: Request) -> tuple[str | None, int]:
+    """Where a reader wants to go on: a turn and the last event that it has of it."""
+    # The header last: a browser that has got on since it was told the query sends both.
+    text = request.headers.get("last-event-id") or request.query_params.get("lastEventId")
+    if text:
+        try:
+            return parse_event_id(text)
+        except DecodeError as error:
+            raise Refusal(400, "invalid_event_id", error.message) from None
+    return request.query_params.get("turnId"), -1

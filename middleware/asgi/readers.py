@@ -1,0 +1,128 @@
+"""One reader of one turn: from where it is to the end of the stream, in chunks for the wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+from agjson.middleware.asgi.channel import Channel
+from agjson.middleware.asgi.tailing import TurnLog
+from agjson.wire.sse import sse_comment
+
+__all__ = ["Reader"]
+
+_CHUNK = 64 * 1024
+_COMMENT = sse_comment()
+
+
+class Reader:
+    """A position in the stream of a turn.
+
+    What the channel does not have any more comes from the log, where there is one; without, the stream breaks off, and
+    the client hears that it must resync when it re-attaches.
+
+    Args:
+        channel: the events that are here.
+        at: the ordinal of the first event wanted.
+        log: the events that are stored; None: there is no log.
+        on_close: called once when the reader has gone.
+    """
+
+    def __init__(
+        self, channel: Channel, at: int, log: TurnLog | None = None, on_close: Callable[[], None] | None = None
+    ) -> None:
+        self._channel = channel
+        self._at = at
+        self._log = log
+        self._on_close = on_close
+
+    async def chunks(self, keep_alive: float) -> AsyncGenerator[bytes, None]:
+        """The rest of the stream. The first chunk comes at once, if only to say that there is a stream.
+
+        Args:
+            keep_alive: after how many silent seconds a comment is sent.
+        """
+        channel = self._channel
+        silence = _Silence(keep_alive)
+        is_first = True
+        try:
+            while True:
+                if self._at < channel.base:
+                    piece = await self._from_log()
+                    if not piece:
+                        return
+                else:
+                    piece, self._at = channel.take(self._at, _CHUNK)
+                if piece:
+                    silence.broken()
+                    yield piece
+                elif channel.ended:
+                    return
+                elif is_first or not await silence.wait(channel):
+                    silence.broken()
+                    yield _COMMENT
+                is_first = False
+        finally:
+            silence.close()
+
+    def close(self) -> None:
+        """The reader has gone. A second call does nothing."""
+        on_close, self._on_close = self._on_close, None
+        if on_close is not None:
+            on_close()
+
+    async def _from_log(self) -> bytes:
+        if self._log is None:
+            return b""
+        try:
+            frames = await self._log.frames(self._at)
+        except LookupError:
+            return b""
+        # The channel may have begun meanwhile where these end, or before.
+        self._at += len(frames)
+        return b"".join(frames)
+
+
+class _Silence:
+    """Waits for news, and tells when there were none for long: by one timer, which most events do not touch.
+
+    Args:
+        seconds: how long.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._since = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._news: asyncio.Future[bool] | None = None
+
+    def broken(self) -> None:
+        """Something was said."""
+        self._since = self._loop.time()
+
+    async def wait(self, channel: Channel) -> bool:
+        """Wait for news; false: it was silent for too long."""
+        if self._timer is None:
+            self._set_timer()
+        self._news = channel.news()
+        try:
+            return await self._news
+        finally:
+            channel.forget(self._news)
+            self._news = None
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _set_timer(self) -> None:
+        self._timer = self._loop.call_at(self._since + self._seconds, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._loop.time() < self._since + self._seconds:
+            self._set_timer()
+        elif self._news is not None and not self._news.done():
+            self._news.set_result(False)

@@ -1,0 +1,456 @@
+"""The runs of one server: started within limits, read here or through the store, stopped, ended with the server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Literal, NamedTuple, TypeAlias
+
+from agjson.agents import Agent, OnPaused, SharedThreadStore, Thread, ThreadBusyError, ThreadStore
+from agjson.middleware.asgi.channel import Channel
+from agjson.middleware.asgi.errors import Refusal, unknown_thread
+from agjson.middleware.asgi.readers import Reader
+from agjson.middleware.asgi.run import Run
+from agjson.middleware.asgi.tailing import Tail, TurnLog
+from agjson.types import AgInput
+from agjson.wire.sse import event_id
+
+__all__ = ["OnDisconnect", "Runs", "Standing"]
+
+_LOG = logging.getLogger("agjson")
+
+OnDisconnect: TypeAlias = Literal["continue", "cancel"]
+"""What becomes of a run when its last reader has gone: it goes on, or it is stopped."""
+
+# Threads whose latest turn is remembered after it has ended, beside the limit in bytes.
+_MAX_ENDED = 4096
+
+
+class Standing(NamedTuple):
+    """A thread as it stands.
+
+    Attributes:
+        thread: as it is stored; None: its first turn is still running.
+        turn_id: the turn that runs; None: none does.
+        last_event_id: the last event of what is stored, where it is known.
+    """
+
+    thread: Thread | None
+    turn_id: str | None
+    last_event_id: str | None
+
+
+class _Ended(NamedTuple):
+    """What is kept of a run that has ended."""
+
+    channel: Channel
+    owner: str | None
+    digest: bytes
+
+
+class Runs:
+    """Every run of one server.
+
+    Args:
+        agent: the agent.
+        store: where threads are kept.
+        on_paused: what a start may do to a paused thread; None: as the agent says.
+        on_disconnect: what becomes of a run without readers.
+        max_runs: how many may be open at once.
+        max_runs_per_owner: how many of them for one owner; None: as many as in all.
+        max_readers: how many streams may be open at once.
+        replay_bytes: how many bytes of a running turn are kept for readers that are late, and how many of all ended
+            turns together.
+        window: over how many seconds deltas are joined.
+        poll: how many seconds apart a shared store is asked what other processes have done.
+        has_owners: threads belong to different people.
+        debug: exceptions are told as they are.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        store: ThreadStore,
+        *,
+        on_paused: OnPaused | None,
+        on_disconnect: OnDisconnect,
+        max_runs: int,
+        max_runs_per_owner: int | None,
+        max_readers: int,
+        replay_bytes: int,
+        window: float,
+        poll: float,
+        has_owners: bool,
+        debug: bool,
+    ) -> None:
+        self._agent = agent
+        self._store = store
+        self._shared = store if isinstance(store, SharedThreadStore) else None
+        self._on_paused: OnPaused | None = on_paused
+        self._cancels = on_disconnect == "cancel"
+        self._max_runs = max_runs
+        self._max_runs_per_owner = max_runs_per_owner
+        self._max_readers = max_readers
+        self._replay_bytes = replay_bytes
+        self._window = window
+        self._poll = poll
+        self._has_owners = has_owners
+        self._debug = debug
+        self._open: dict[Run, asyncio.Task[None]] = {}
+        # The run that has the right to its thread, by thread.
+        self._active: dict[str, Run] = {}
+        # The latest run of other threads, the one that ended longest ago first.
+        self._ended: dict[str, _Ended] = {}
+        self._ended_bytes = 0
+        self._tails: dict[tuple[str, str], Tail] = {}
+        self._readers = 0
+        self._stops: asyncio.Task[None] | None = None
+        self.closing = False
+
+    # Threads
+
+    async def thread(self, thread_id: str, owner: str | None) -> Thread | None:
+        """A thread of somebody; None: there is none as yet, or its first turn is running.
+
+        Args:
+            thread_id: which thread.
+            owner: who asks.
+
+        Raises:
+            Refusal: it is somebody else's; in the same words as if there were none.
+        """
+        thread = await self._store.load(thread_id)
+        active = self._active.get(thread_id)
+        theirs = thread.owner if thread is not None else active.owner if active is not None else owner
+        if theirs != owner:
+            raise unknown_thread(thread_id)
+        return thread
+
+    async def existing(self, thread_id: str, owner: str | None) -> Standing:
+        """A thread of somebody, that is there.
+
+        Args:
+            thread_id: which thread.
+            owner: who asks.
+
+        Raises:
+            Refusal: there is none, or it is somebody else's.
+        """
+        while True:
+            before = await self._latest(thread_id)
+            thread = await self.thread(thread_id, owner)
+            latest = await self._latest(thread_id)
+            if before == latest:
+                break
+        if thread is None and (latest is None or (self._has_owners and thread_id not in self._active)):
+            # A first turn that another process runs is known by its log alone, which does not say whose it is.
+            raise unknown_thread(thread_id)
+        if latest is None:
+            return Standing(thread, None, None)
+        turn_id, last_seq, ended = latest
+        if not ended:
+            return Standing(thread, turn_id, None)
+        return Standing(thread, None, event_id(turn_id, last_seq) if last_seq >= 0 else None)
+
+    async def _latest(self, thread_id: str) -> tuple[str, int, bool] | None:
+        """The latest turn of a thread, the ordinal of its last event (-1 while it runs), and whether it has ended."""
+        run = self._begun(thread_id)
+        if run is not None and run.channel is not None:
+            ended = run.is_stored
+            return run.channel.turn_id, run.channel.next - 1 if ended else -1, ended
+        if self._shared is not None:
+            latest = await self._shared.latest_turn(thread_id)
+            return None if latest is None else (latest.turn_id, latest.last_seq if latest.ended else -1, latest.ended)
+        kept = self._ended.get(thread_id)
+        return None if kept is None else (kept.channel.turn_id, kept.channel.next - 1, True)
+
+    # Runs
+
+    async def start(self, ag_input: AgInput, owner: str | None, digest: bytes) -> Run:
+        """Begin a run; returns when nothing can refuse it any more.
+
+        Args:
+            ag_input: the input.
+            owner: who sent it.
+            digest: tells the bytes of the request from others.
+
+        Raises:
+            Refusal: a limit is reached, or the thread is busy.
+            AgJSONError: the thread or the agent cannot take the input.
+        """
+        if self.closing:
+            raise _shutting_down()
+        if len(self._open) >= self._max_runs or (
+            self._max_runs_per_owner is not None
+            and sum(run.owner == owner for run in self._open) >= self._max_runs_per_owner
+        ):
+            raise Refusal(429, "too_many_runs", "too many runs are open", headers={"Retry-After": "1"})
+        run = Run(
+            ag_input,
+            owner=owner,
+            digest=digest,
+            replay_bytes=self._replay_bytes,
+            debug=self._debug,
+            on_admitted=self._admitted,
+            on_ended=self._over,
+        )
+        self._open[run] = run.start(self._agent, self._store, self._on_paused, self._window)
+        if self._shared is not None and (self._stops is None or self._stops.done()):
+            self._stops = asyncio.create_task(self._heed_stops(self._shared))
+        try:
+            # Whoever waits here may leave; the run has begun all the same.
+            await asyncio.shield(run.begun)
+        except ThreadBusyError as error:
+            raise await self._busy(error, run) from None
+        except asyncio.CancelledError:
+            if run.begun.cancelled():
+                if self.closing:
+                    raise _shutting_down() from None
+                raise Refusal(409, "turn_stopped", "the run was stopped before it began") from None
+            raise
+        return run
+
+    async def _busy(self, error: ThreadBusyError, refused: Run) -> Exception:
+        """Why a thread is busy, for who may know."""
+        thread_id = refused.thread_id
+        await self.thread(thread_id, refused.owner)
+        active = self._active.get(thread_id)
+        if active is not None and active.owner == refused.owner:
+            if active.digest == refused.digest:
+                return Refusal(
+                    409,
+                    "turn_exists",
+                    "this input is running already: attach to its turn",
+                    path="$.turnId",
+                    turnId=active.turn_id,
+                )
+            running: str | None = active.turn_id
+        else:
+            latest = await self._latest(thread_id)
+            # Whose a thread is that is not saved yet, only the process knows that runs it.
+            running = latest[0] if latest is not None and not latest[2] and await self._is_theirs(refused) else None
+        if running is None:
+            return Refusal(409, "thread_busy", error.message, path="$.threadId")
+        return Refusal(409, "thread_busy", error.message, path="$.threadId", turnId=running)
+
+    async def _is_theirs(self, refused: Run) -> bool:
+        thread = await self._store.load(refused.thread_id)
+        return not self._has_owners if thread is None else thread.owner == refused.owner
+
+    def repetition(self, ag_input: AgInput, owner: str | None, digest: bytes) -> Refusal | None:
+        """Whether a request was served already, byte for byte; then it must not run again.
+
+        Args:
+            ag_input: the input.
+            owner: who sent it.
+            digest: tells the bytes of the request from others.
+        """
+        run = self._begun(ag_input.thread_id) or self._ended.get(ag_input.thread_id)
+        if run is None or run.channel is None or run.owner != owner or run.digest != digest:
+            return None
+        return Refusal(
+            409,
+            "turn_exists",
+            "this input has its turn already: attach to it",
+            path="$.turnId",
+            turnId=run.channel.turn_id,
+        )
+
+    async def stop(self, thread_id: str, turn_id: str, owner: str | None) -> None:
+        """Cut a turn off, in whatever process it runs.
+
+        Args:
+            thread_id: its thread.
+            turn_id: the turn.
+            owner: who asks.
+
+        Raises:
+            Refusal: there is no such thread or turn, or the turn has ended.
+        """
+        standing = await self.existing(thread_id, owner)
+        run = self._active.get(thread_id)
+        if run is not None and run.channel is not None and run.turn_id == turn_id and not run.is_stored:
+            run.stop()
+            return
+        if run is None and self._shared is not None and await self._shared.request_stop(thread_id, turn_id):
+            return
+        turns = standing.thread.result.turns if standing.thread is not None else ()
+        if (run is not None and run.turn_id == turn_id) or any(turn.turn_id == turn_id for turn in turns):
+            raise Refusal(409, "turn_ended", f"turn {turn_id!r} has ended")
+        raise Refusal(404, "unknown_turn", f"the thread has no turn {turn_id!r}")
+
+    def _admitted(self, run: Run) -> None:
+        self._active[run.thread_id] = run
+
+    def _begun(self, thread_id: str) -> Run | None:
+        """The run of a thread whose turn has begun; one that may still be refused changes nothing."""
+        run = self._active.get(thread_id)
+        return run if run is not None and run.channel is not None else None
+
+    def _over(self, run: Run) -> None:
+        self._open.pop(run, None)
+        if self._active.get(run.thread_id) is not run:
+            return
+        del self._active[run.thread_id]
+        if run.channel is None:
+            return
+        before = self._ended.pop(run.thread_id, None)
+        if before is not None:
+            self._ended_bytes -= before.channel.size
+        self._ended[run.thread_id] = _Ended(run.channel, run.owner, run.digest)
+        self._ended_bytes += run.channel.size
+        while self._ended_bytes > self._replay_bytes or len(self._ended) > _MAX_ENDED:
+            self._ended_bytes -= self._ended.pop(next(iter(self._ended))).channel.size
+
+    async def _heed_stops(self, store: SharedThreadStore) -> None:
+        """Stop what other processes were asked to stop, while anything runs."""
+        while self._open:
+            await asyncio.sleep(self._poll)
+            try:
+                for thread_id, turn_id in await store.stop_requests():
+                    run = self._active.get(thread_id)
+                    if run is not None and run.turn_id == turn_id:
+                        run.stop()
+            except Exception as error:
+                _LOG.warning("the store cannot say what is to be stopped: %s", type(error).__name__)
+
+    # Readers
+
+    def check_readers(self) -> None:
+        """Refuse one more stream where there are too many.
+
+        Raises:
+            Refusal: there are.
+        """
+        if self._readers >= self._max_readers:
+            raise Refusal(429, "too_many_readers", "too many streams are open", headers={"Retry-After": "1"})
+
+    def read_run(self, run: Run, at: int = 0) -> Reader:
+        """Read a run of this process.
+
+        Args:
+            run: the run.
+            at: the ordinal of the first event wanted.
+        """
+        assert run.channel is not None
+        run.readers += 1
+        return self._reader(run.channel, at, self._log(run.thread_id, run.turn_id), lambda: self._left_run(run))
+
+    async def read(
+        self, thread_id: str, owner: str | None, turn_id: str | None = None, after: int = -1
+    ) -> Reader | None:
+        """Read what is left of a turn.
+
+        Args:
+            thread_id: its thread.
+            owner: who asks.
+            turn_id: the turn; None: the one that runs.
+            after: the ordinal of the last event that the reader has.
+
+        Returns:
+            None: there is nothing left, and nothing will come.
+
+        Raises:
+            Refusal: there is no such thread, or what is wanted is not kept: the reader must resync.
+        """
+        standing = await self.existing(thread_id, owner)
+        wanted = standing.turn_id if turn_id is None else turn_id
+        if wanted is None:
+            return None
+        latest = await self._latest(thread_id)
+        if latest is None or latest[0] != wanted:
+            # Perhaps it is kept here, but a later turn has begun, perhaps elsewhere.
+            raise _resync(after)
+        run = self._begun(thread_id)
+        kept = run or self._ended.get(thread_id)
+        if kept is not None and kept.channel is not None and kept.channel.turn_id == wanted:
+            channel = kept.channel
+            if after >= channel.next:
+                raise _resync(after)
+            if channel.ended and after + 1 == channel.next:
+                return None
+            if after + 1 < channel.base and self._shared is None:
+                raise _resync(after)
+            if run is not None:
+                return self.read_run(run, after + 1)
+            return self._reader(channel, after + 1, self._log(thread_id, wanted), None)
+        if self._shared is None:
+            raise _resync(after)
+        return await self._read_log(TurnLog(self._shared, thread_id, wanted), (thread_id, wanted), after)
+
+    async def _read_log(self, log: TurnLog, key: tuple[str, str], after: int) -> Reader | None:
+        latest = await log.latest()
+        if latest is None or after > latest.last_seq:
+            raise _resync(after)
+        if latest.ended:
+            if after == latest.last_seq:
+                return None
+            channel = Channel(latest.turn_id, max_bytes=self._replay_bytes, first=latest.last_seq + 1)
+            channel.end()
+            return self._reader(channel, after + 1, log, None)
+        tail = self._tails.get(key)
+        if tail is None or tail.channel.ended:
+            channel = Channel(latest.turn_id, max_bytes=self._replay_bytes, first=latest.last_seq + 1)
+            tail = self._tails[key] = Tail(log, channel, self._poll)
+            tail.start()
+        tail.readers += 1
+        return self._reader(tail.channel, after + 1, log, lambda: self._left_tail(key, tail))
+
+    def _log(self, thread_id: str, turn_id: str) -> TurnLog | None:
+        return None if self._shared is None else TurnLog(self._shared, thread_id, turn_id)
+
+    def _reader(self, channel: Channel, at: int, log: TurnLog | None, on_close: Callable[[], None] | None) -> Reader:
+        self._readers += 1
+
+        def close() -> None:
+            self._readers -= 1
+            if on_close is not None:
+                on_close()
+
+        return Reader(channel, at, log, close)
+
+    def _left_run(self, run: Run) -> None:
+        run.readers -= 1
+        if self._cancels and run.readers == 0 and not run.is_stored:
+            run.stop()
+
+    def _left_tail(self, key: tuple[str, str], tail: Tail) -> None:
+        tail.readers -= 1
+        if tail.readers == 0:
+            tail.stop()
+            if self._tails.get(key) is tail:
+                del self._tails[key]
+
+    # The end
+
+    async def aclose(self, timeout: float) -> None:
+        """Stop every run and let its end be stored; readers get it and come to their end.
+
+        Args:
+            timeout: how many seconds that may take.
+        """
+        self.closing = True
+        for run in list(self._open):
+            run.stop()
+        if self._open:
+            _, late = await asyncio.wait(self._open.values(), timeout=timeout)
+            if late:
+                _LOG.warning("%d runs did not end within %s s", len(late), timeout)
+        for tail in self._tails.values():
+            tail.stop()
+        self._tails.clear()
+        if self._stops is not None:
+            self._stops.cancel()
+
+
+def _shutting_down() -> Refusal:
+    return Refusal(503, "shutting_down", "the server is shutting down", headers={"Retry-After": "5"})
+
+
+def _resync(after: int) -> Refusal:
+    return Refusal(
+        410,
+        "resync_required",
+        f"event {after + 1} of this turn is not served: begin again with the snapshot of the thread",
+    )
