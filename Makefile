@@ -1,7 +1,7 @@
 # Every target sets up what it needs in .venv by itself. `make` alone lists the targets.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test check format bench conformance coverage clean
+.PHONY: help demo serve chat test check format bench conformance coverage clean
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -13,6 +13,7 @@ ARGS ?=
 # The stamps name the checkout and the interpreter: a moved tree or another PYTHON is set up anew.
 KEY := $(shell printf '%s' '$(CURDIR) $(PYTHON)' | cksum | cut -d ' ' -f 1)
 RUN := $(VENV)/.run-$(KEY)
+SERVE := $(VENV)/.serve-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)
 # Stands while pip is at work: a venv in which pip was killed may hold half a package.
 UNFINISHED := $(VENV)/.unfinished
@@ -22,7 +23,8 @@ CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11
 USABLE := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 BASE := import sys; print(sys.base_prefix)
 
-# $(1) is the list of extras. An existing venv is kept where it is whole, works, and is of the PYTHON asked for.
+# $(1) is the list of extras, $(2) what else to install. An existing venv is kept where it is whole, works, and is of the
+# PYTHON asked for.
 define set-up
 @set -e; found=; \
 for candidate in $(CANDIDATES); do \
@@ -41,7 +43,7 @@ if [ -e $(UNFINISHED) ] || ! $(PY) -c 'import pip, sys; sys.exit(sys.version_inf
   rm -rf $(VENV); "$$found" -m venv $(VENV); \
 fi; \
 touch $(UNFINISHED); \
-$(PY) -m pip install -qq --disable-pip-version-check --editable '.[$(1)]' || { rm -f $(UNFINISHED); exit 1; }; \
+$(PY) -m pip install -qq --disable-pip-version-check --editable '.[$(1)]' $(2) || { rm -f $(UNFINISHED); exit 1; }; \
 rm -f $(UNFINISHED); touch $@
 endef
 
@@ -53,12 +55,22 @@ $(RUN): pyproject.toml
 	@echo "Setting up $(VENV) for the demo (once)"
 	$(call set-up,anthropic$(COMMA)cli$(COMMA)testing)
 
+$(SERVE): pyproject.toml
+	@echo "Setting up $(VENV) for the server and the chat (once)"
+	$(call set-up,anthropic$(COMMA)cli$(COMMA)client$(COMMA)serve$(COMMA)testing,'fastapi>=0.115' 'uvicorn>=0.34')
+
 $(DEV): pyproject.toml
 	@echo "Setting up $(VENV) for tests and checks (once; a minute or two)"
 	$(call set-up,dev)
 
 demo: $(RUN) ## A recorded conversation through the real client, live, then its fold
 	@$(PY) examples/demo.py $(ARGS)
+
+serve: $(SERVE) ## An agent behind one endpoint, with a page at http://127.0.0.1:8000
+	@$(PY) examples/anthropic_server.py $(ARGS)
+
+chat: $(SERVE) ## A chat with it in the terminal
+	@$(PY) examples/chat.py $(ARGS)
 
 test: $(DEV) ## All tests, but for what `make check` runs
 	@$(PY) -m pytest -n auto -m 'not packaging and not docs' $(ARGS)

@@ -1,43 +1,45 @@
 // Reads an AgJSON stream with nothing but the platform: node examples/read_stream.mjs URL "What is up?"
-// The same lines run in a browser. Prints the text as it comes, and one JSON line about the turn on stderr.
+// Prints the text as it comes, and one JSON line about the turn on stderr. A browser imports readEvents from here.
 
-async function* readEvents(response) {
-  let buffer = "";
-  const decoder = new TextDecoder();
-  for await (const bytes of response.body) {
-    buffer += decoder.decode(bytes, { stream: true });
-    const frames = buffer.split("\n\n");
-    buffer = frames.pop();
-    for (const frame of frames) {
-      const data = frame
-        .split("\n")
-        .filter((line) => line.startsWith("data:"))
-        .map((line) => line.slice(5).replace(/^ /, ""));
-      if (data.length) yield JSON.parse(data.join("\n"));
+export async function* readEvents(response) {
+  const decoder = new TextDecoder(); // a character may be cut between two chunks
+  const reader = response.body.getReader();
+  let [buffer, data, id, afterCR] = ["", [], "", false];
+  try {
+    for (let chunk; !(chunk = await reader.read()).done; ) {
+      const text = decoder.decode(chunk.value, { stream: true });
+      const lines = (buffer + (afterCR ? text.replace(/^\n/, "") : text)).split(/\r\n|\r|\n/);
+      buffer = lines.pop(); // the rest of this line is yet to come
+      if (text) afterCR = text.endsWith("\r"); // and perhaps the LF of this CR
+      for (const line of lines) {
+        const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line); // a comment is a line without a field name
+        if (field === "data") data.push(value);
+        else if (field === "id") id = value;
+        else if (line === "" && data.length) yield { id, event: JSON.parse(data.splice(0).join("\n")) };
+      }
     }
+  } finally {
+    reader.cancel().catch(() => {}); // whoever leaves early closes the connection
   }
 }
 
-const [url, words] = process.argv.slice(2);
-const response = await fetch(url, {
-  method: "POST",
-  headers: { "content-type": "application/json", accept: "text/event-stream" },
-  body: JSON.stringify({
-    protocol: "agjson",
-    version: "1.0.0-draft.1",
-    kind: "start",
-    threadId: crypto.randomUUID(),
-    turnId: crypto.randomUUID(),
-    messages: [{ id: crypto.randomUUID(), role: "user", content: [{ type: "text", text: words }] }],
-  }),
-});
-if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
-
-let next = 0;
-let last;
-for await (const event of readEvents(response)) {
-  if (event.seq !== next++) throw new Error(`expected event ${next - 1}, got ${event.seq}`);
-  if (event.type === "text.delta") process.stdout.write(event.delta);
-  last = event;
+export async function start(url, text, threadId = crypto.randomUUID()) {
+  const messages = [{ id: crypto.randomUUID(), role: "user", content: [{ type: "text", text }] }];
+  const ids = { threadId, turnId: crypto.randomUUID() };
+  const input = { protocol: "agjson", version: "1.0.0-draft.1", kind: "start", ...ids, messages };
+  const headers = { "content-type": "application/json", accept: "text/event-stream" };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(input) });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return response;
 }
-console.error(JSON.stringify({ events: next, last: last?.type, outcome: last?.outcome?.type }));
+
+const [url, words] = globalThis.process?.argv.slice(2) ?? []; // a browser has no process
+if (url) {
+  let [next, last, place] = [0];
+  for await (const { id, event } of readEvents(await start(url, words ?? "Hello"))) {
+    if (event.seq !== next++) throw new Error(`expected event ${next - 1}, got ${event.seq}`);
+    if (event.type === "text.delta") process.stdout.write(event.delta);
+    [last, place] = [event, id];
+  }
+  console.error(JSON.stringify({ events: next, last: last?.type, outcome: last?.outcome?.type, id: place }));
+}

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,12 +47,21 @@ class Host:
         app: the application.
         pages: HTML by its path.
         drops: after how many events the first streams of ``GET .../events`` break off, one after the other.
+        post_drops: the same of the streams of ``POST /``.
     """
 
-    def __init__(self, app: Any, pages: Mapping[str, str] | None = None, drops: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        app: Any,
+        pages: Mapping[str, str] | None = None,
+        *,
+        drops: Sequence[int] = (),
+        post_drops: Sequence[int] = (),
+    ) -> None:
         self._app = app
         self._pages = dict(pages or {})
         self._drops = list(drops)
+        self._post_drops = list(post_drops)
         self._seen: queue.Queue[Any] = queue.Queue()
         self.asked: list[Asked] = []
         self.url = ""
@@ -89,30 +98,38 @@ class Host:
             # Behind the document's own beginning, which must stay the first thing in it.
             await HTMLResponse(self._pages[path] + _TELL)(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "GET" and _EVENTS.fullmatch(path):
-            await self._app(scope, receive, self._watched(Request(scope).headers.get("last-event-id"), send))
+            place = Request(scope).headers.get("last-event-id")
+            await self._app(scope, receive, _dropping(send, self._drops, lambda status: self._ask(place, status)))
+        elif scope["type"] == "http" and scope["method"] == "POST" and path == "/":
+            await self._app(scope, receive, _dropping(send, self._post_drops, lambda _: None))
         else:
             await self._app(scope, receive, send)
 
-    def _watched(self, last_event_id: str | None, send: Any) -> Any:
-        left = -1
+    def _ask(self, last_event_id: str | None, status: int) -> None:
+        self.asked.append(Asked(last_event_id, status))
 
-        async def pass_on(message: Any) -> None:
-            nonlocal left
-            if message["type"] == "http.response.start":
-                self.asked.append(Asked(last_event_id, message["status"]))
-                if message["status"] == 200 and self._drops:
-                    left = self._drops.pop(0)
-            elif left >= 0:
-                frames = message.get("body", b"").split(b"\n\n")
-                if len(frames) > left:
-                    # Half an event more, which the browser must not take for one.
-                    half = frames[left][: len(frames[left]) // 2]
-                    await send({**message, "body": b"\n\n".join([*frames[:left], half]), "more_body": True})
-                    raise ConnectionAbortedError("dropped")
-                left -= len(frames) - 1
-            await send(message)
 
-        return pass_on
+def _dropping(send: Any, drops: list[int], answered: Callable[[int], None]) -> Any:
+    """A ``send`` that breaks a stream off where the next of the drops says."""
+    left = -1
+
+    async def pass_on(message: Any) -> None:
+        nonlocal left
+        if message["type"] == "http.response.start":
+            answered(message["status"])
+            if message["status"] == 200 and drops:
+                left = drops.pop(0)
+        elif left >= 0:
+            frames = message.get("body", b"").split(b"\n\n")
+            if len(frames) > left:
+                # Half an event more, which the browser must not take for one.
+                half = frames[left][: len(frames[left]) // 2]
+                await send({**message, "body": b"\n\n".join([*frames[:left], half]), "more_body": True})
+                raise ConnectionAbortedError("dropped")
+            left -= len(frames) - 1
+        await send(message)
+
+    return pass_on
 
 
 def find_chromium() -> str | None:
