@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Failure", "OnFailure", "describe_failure", "is_cancellation"]
+__all__ = ["Failure", "OnFailure", "describe_failure", "is_cancellation", "trace_of"]
 
 _RETRIABLE_STATUS = frozenset((408, 409, 425, 429))
 _RETRIABLE_CODES = frozenset(
@@ -82,6 +82,32 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 _CANCELLED = frozenset(("CancelledError", "Cancelled"))
+_LONGEST_CHAIN = 8
+_MOST_FRAMES = 30
+
+
+def trace_of(error: BaseException) -> str:
+    """Where an exception and what caused it come from, for a log: types and places, and none of their words.
+
+    Exceptions quote what they choke on, and that may be an opaque value or a credential (spec §13.2).
+
+    Args:
+        error: the exception.
+    """
+    lines: list[str] = []
+    each: BaseException | None = error
+    for _ in range(_LONGEST_CHAIN):
+        if each is None:
+            break
+        lines.append(f"{'from ' if lines else ''}{type(each).__name__}")
+        trace, frames = each.__traceback__, list[str]()
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            frames.append(f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_name}')
+            trace = trace.tb_next
+        lines += frames[-_MOST_FRAMES:]
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    return "\n".join(lines)
 
 
 def _message_of(error: BaseException) -> str:

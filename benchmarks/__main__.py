@@ -9,6 +9,7 @@ from benchmarks import (
     bench_anthropic,
     bench_emitter,
     bench_fold,
+    bench_http,
     bench_import,
     bench_memory,
     bench_sse,
@@ -28,6 +29,7 @@ BENCHES = {
     "streams": bench_sse.rows,
     "stores": bench_stores.rows,
     "transcript": bench_transcript.rows,
+    "http": bench_http.rows,
     "memory": bench_memory.rows,
 }
 

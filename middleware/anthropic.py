@@ -18,9 +18,9 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
+from agjson.adapters.anthropic.normalizer import AnthropicNormalizer, AnthropicSettings
 from agjson.normalizer import HostEnd, HostError
 from agjson.types import AgStreamEvent
 
@@ -165,14 +165,25 @@ def wrap(
     *,
     turn_id: str | None = None,
     thread_id: str | None = None,
-    **settings: Any,
+    multi: bool = False,
+    **settings: Unpack[AnthropicSettings],
 ) -> AsyncEvents: ...
 @overload
 def wrap(
-    stream: Iterable[object], *, turn_id: str | None = None, thread_id: str | None = None, **settings: Any
+    stream: Iterable[object],
+    *,
+    turn_id: str | None = None,
+    thread_id: str | None = None,
+    multi: bool = False,
+    **settings: Unpack[AnthropicSettings],
 ) -> Events: ...
 def wrap(
-    stream: Any, *, turn_id: str | None = None, thread_id: str | None = None, **settings: Any
+    stream: Any,
+    *,
+    turn_id: str | None = None,
+    thread_id: str | None = None,
+    multi: bool = False,
+    **settings: Unpack[AnthropicSettings],
 ) -> Events | AsyncEvents:
     """Read the stream of ``messages.create(stream=True)``, plain or beta, as AgJSON events.
 
@@ -182,6 +193,7 @@ def wrap(
             gives the same events as its stream.
         turn_id: the turn, another one for each call in a thread; absent: a random one.
         thread_id: the conversation; absent: a random one.
+        multi: it holds several messages, all of one turn.
         **settings: further arguments of `AnthropicNormalizer`.
 
     Raises:
@@ -193,7 +205,7 @@ def wrap(
         raise TypeError(f"{type(stream).__name__} is no stream of the Messages API")
     kind = AsyncEvents if inspect.isawaitable(stream) or hasattr(stream, "__aiter__") else Events
     pump = _read_async if kind is AsyncEvents else _read
-    return kind(stream, pump, turn_id=turn_id, thread_id=thread_id, **settings)
+    return kind(stream, pump, turn_id=turn_id, thread_id=thread_id, multi=multi, **settings)
 
 
 @overload
@@ -207,7 +219,7 @@ def wrap_message_stream(
     *,
     turn_id: str | None = None,
     thread_id: str | None = None,
-    **settings: Any,
+    **settings: Unpack[AnthropicSettings],
 ) -> AsyncEvents: ...
 @overload
 def wrap_message_stream(
@@ -215,10 +227,10 @@ def wrap_message_stream(
     *,
     turn_id: str | None = None,
     thread_id: str | None = None,
-    **settings: Any,
+    **settings: Unpack[AnthropicSettings],
 ) -> Events: ...
 def wrap_message_stream(
-    stream: Any, *, turn_id: str | None = None, thread_id: str | None = None, **settings: Any
+    stream: Any, *, turn_id: str | None = None, thread_id: str | None = None, **settings: Unpack[AnthropicSettings]
 ) -> Events | AsyncEvents:
     """Read a helper stream of ``messages.stream(...)``, plain or beta, as AgJSON events.
 
@@ -242,7 +254,7 @@ def wrap_tool_runner(
     *,
     turn_id: str | None = None,
     thread_id: str | None = None,
-    **settings: Any,
+    **settings: Unpack[AnthropicSettings],
 ) -> AsyncEvents: ...
 @overload
 def wrap_tool_runner(
@@ -250,10 +262,10 @@ def wrap_tool_runner(
     *,
     turn_id: str | None = None,
     thread_id: str | None = None,
-    **settings: Any,
+    **settings: Unpack[AnthropicSettings],
 ) -> Events: ...
 def wrap_tool_runner(
-    runner: Any, *, turn_id: str | None = None, thread_id: str | None = None, **settings: Any
+    runner: Any, *, turn_id: str | None = None, thread_id: str | None = None, **settings: Unpack[AnthropicSettings]
 ) -> Events | AsyncEvents:
     """Run a loop of ``beta.messages.tool_runner(...)``, streamed or not, as one turn of AgJSON events.
 

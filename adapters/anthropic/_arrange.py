@@ -36,7 +36,11 @@ def arrange(items: Sequence[Item], ledger: Ledger) -> list[dict[str, Any]]:
     for item in moved:
         ledger.note("result_moved", item.path, "a result must follow its call at once")
     _trim_prefill(groups, ledger)
-    messages = [_message(group, groups[index - 1] if index else None, ledger) for index, group in enumerate(groups)]
+    last = len(groups) - 1
+    messages = [
+        _message(group, groups[index - 1] if index else None, ledger, is_last=index == last)
+        for index, group in enumerate(groups)
+    ]
     if groups and groups[0].role == "assistant" and groups[0].items[0].block.get("type") != "compaction":
         ledger.note("user_added", groups[0].items[0].path, "the user speaks first")
         messages.insert(0, {"role": "user", "content": [plain_text(_OPENING)]})
@@ -68,6 +72,9 @@ def _build(items: Sequence[Item]) -> tuple[list[Group], list[Item]]:
     results: dict[Group, list[Item]] = {}
     late: list[Item] = []
     moved: list[Item] = []
+    # Where each group stands, and the last one of anybody but the assistant; results of client tools do not count.
+    places: dict[Group, int] = {}
+    others = -1
     for item in items:
         if item.call is not None and not item.result:
             item.call.group = None
@@ -88,13 +95,16 @@ def _build(items: Sequence[Item]) -> tuple[list[Group], list[Item]]:
                 # What the assistant says after a result is a message of its own.
                 answered = True
             continue
-        if call is not None and item.result and home is not None and _spoken_since(groups, home):
+        if call is not None and item.result and home is not None and others > places[home]:
             home.items.insert(_place(home, call) + 1, item)
             moved.append(item)
             continue
         if last is None or last.role != item.role or item.role == "system" or (answered and item.role == "assistant"):
             last = Group(item.role)
+            places[last] = len(groups)
             groups.append(last)
+            if last.role != "assistant":
+                others = places[last]
             answered = False
         last.items.append(item)
         if call is not None and not item.result:
@@ -103,20 +113,6 @@ def _build(items: Sequence[Item]) -> tuple[list[Group], list[Item]]:
         if item.call is not None and item.call.group is not None:
             results.setdefault(item.call.group, []).append(item)
     return _with_results(groups, results), moved
-
-
-def _after(groups: Sequence[Group], home: Group) -> list[Group]:
-    later: list[Group] = []
-    for group in reversed(groups):
-        if group is home:
-            break
-        later.append(group)
-    return later
-
-
-def _spoken_since(groups: Sequence[Group], home: Group) -> bool:
-    """Whether anyone but the assistant has said something since; results of client tools do not count."""
-    return any(group.role != "assistant" for group in _after(groups, home))
 
 
 def _place(group: Group, call: Call) -> int:
@@ -270,9 +266,10 @@ def _waiting(groups: Sequence[Group], made: Mapping[object, list[Call]]) -> set[
             break
         found.update(call for call in _calls([group]) if call.server and call.id in made)
     for item in reversed(groups[-1].items if groups and groups[-1].role == "assistant" else ()):
-        if item.call is None or not item.call.server or item.result or item.call.answered:
+        call = item.call
+        if call is None or not call.server or item.result or call.answered or call.cut_off:
             break
-        found.add(item.call)
+        found.add(call)
     return found
 
 
@@ -286,22 +283,23 @@ def _trim_prefill(groups: Sequence[Group], ledger: Ledger) -> None:
         ledger.note("prefill_trimmed", last.path, "words for the assistant to go on with may not end in white space")
 
 
-def _message(group: Group, before: Group | None, ledger: Ledger) -> dict[str, Any]:
+def _message(group: Group, before: Group | None, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
     if group.role == "system":
         (item,) = group.items
         content: Any = item.blocks[0]["text"] if item.string else item.blocks
         return {**item.fields, "role": "system", **({"content": content} if content else {})}
     blocks = [item.block for item in group.results]
     if before is not None:
-        blocks += [_added(call, ledger) for call in _client_calls(before) if not call.answered]
+        blocks += [_added(call, ledger, is_last=is_last) for call in _client_calls(before) if not call.answered]
     blocks += [item.block for item in group.items]
     if len(blocks) == 1 and group.items and group.items[0].string and blocks[0].keys() == {"type", "text"}:
         return {"role": group.role, "content": blocks[0]["text"]}
     return {"role": group.role, "content": blocks}
 
 
-def _added(call: Call, ledger: Ledger) -> dict[str, Any]:
-    if ledger.options.missing_results == "refuse":
+def _added(call: Call, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
+    missing = ledger.options.missing_results
+    if missing == "refuse" or (missing == "refuse_last" and is_last):
         raise ReplayError(
             f"call {call.block.tool_call_id!r} has no result: answer it, or allow missing_results='add'", call.path
         )

@@ -26,8 +26,16 @@ def take_credit(native: object) -> tuple[object, str | None]:
         native: an object of the provider's client, or plain data; anything else is handed back.
 
     Returns:
-        The event without the token, as plain data if it had one, and the token.
+        The event without the token, as plain data if it had one, and the token. Of an object that cannot be looked into
+        what can be read of it, without any token, and None.
     """
+    try:
+        return _take(native)
+    except Exception:
+        return _without_tokens(jsonable(native)), None
+
+
+def _take(native: object) -> tuple[object, str | None]:
     holders = (native, *(_member(native, name) for name in _HOLDERS))
     if all(_member(_member(holder, "stop_details"), _TOKEN) is None for holder in holders):
         return native, None
@@ -52,6 +60,13 @@ def _cleaned(holder: Any) -> Any:
     if not isinstance(holder, dict) or "stop_details" not in holder:
         return holder
     return {**holder, "stop_details": without_credit(holder["stop_details"])}
+
+
+def _without_tokens(value: Any) -> Any:
+    """A value without the token, however deep it lies."""
+    if isinstance(value, dict):
+        return {name: _without_tokens(held) for name, held in value.items() if name != _TOKEN}
+    return [_without_tokens(held) for held in value] if isinstance(value, list) else value
 
 
 def _member(value: object, name: str) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agjson.adapters.anthropic._carry import CALLER, MESSAGE, TOOLSET, VENDOR
+from agjson.adapters.anthropic._carry import CALLER, MESSAGE, STOP_REASON, TOOLSET, USAGE, VENDOR
 from agjson.adapters.anthropic._in_blocks import block_from_native
 from agjson.adapters.anthropic._out_blocks import assistant_block, is_string, system_block, user_block
 from agjson.adapters.anthropic._out_tools import (
@@ -39,6 +39,7 @@ class Call:
         result: the item of its result, if it has one.
         item: its own item.
         group: where it stands.
+        cut_off: its message broke off, so that it may be half of a call.
     """
 
     block: ToolCallBlock
@@ -48,6 +49,7 @@ class Call:
     item: Item | None = None
     result: Item | None = None
     group: Group | None = None
+    cut_off: bool = False
 
     @property
     def answered(self) -> bool:
@@ -209,10 +211,17 @@ def _item(message: AgMessage, block: AgBlock, path: str, book: _Calls, ledger: L
         call = book.at(path)
         if call is None:
             return None
+        call.cut_off = _is_cut_off(message)
         write = server_call if call.server else client_call
         return book.meet(call, Item("assistant", write(block, call.id, path, ledger), path, call))
     native = assistant_block(block, path, ledger)
     return None if native is None else Item("assistant", native, path, string=is_string(block))
+
+
+def _is_cut_off(message: AgMessage) -> bool:
+    """Whether an answer broke off: it told its usage, and no reason why it stopped."""
+    metadata = message.metadata or {}
+    return USAGE in metadata and STOP_REASON not in metadata
 
 
 def _result_item(block: ToolResultBlock, path: str, book: _Calls, ledger: Ledger) -> Item | None:

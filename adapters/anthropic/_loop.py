@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequenc
 from typing import Any
 
 from agjson.adapters.anthropic._blocking import BlockingStream
+from agjson.adapters.anthropic._native import REASONING_TYPES
 from agjson.adapters.anthropic._stop import goes_on
 from agjson.normalizer import HostEnd
 from agjson.types import ErrorOutcome
@@ -66,12 +67,17 @@ class ToolLoop:
                     yield event
                 if self._reason == "tool_use":
                     self._let_answer(runner)
+                    message = stream.get_final_message()
+                    own_results = _replace_reply(runner, message)
                     results = runner.generate_tool_call_response()
-                    waiting = self._waiting(stream.get_final_message())
+                    waiting = self._waiting(message)
                     yield from self._told(results, waiting)
                     if self._is_over(waiting):
                         break
-                elif not goes_on(self._reason):
+                    own_results += [] if results is None else results["content"]
+                elif goes_on(self._reason):
+                    _replace_reply(runner, stream.get_final_message())
+                else:
                     break
             yield from self._end()
         finally:
@@ -88,13 +94,18 @@ class ToolLoop:
                     yield event
                 if self._reason == "tool_use":
                     self._let_answer(runner)
+                    message = await stream.get_final_message()
+                    own_results = _replace_reply(runner, message)
                     results = await runner.generate_tool_call_response()
-                    waiting = self._waiting(await stream.get_final_message())
+                    waiting = self._waiting(message)
                     for native in self._told(results, waiting):
                         yield native
                     if self._is_over(waiting):
                         break
-                elif not goes_on(self._reason):
+                    own_results += [] if results is None else results["content"]
+                elif goes_on(self._reason):
+                    _replace_reply(runner, await stream.get_final_message())
+                else:
                     break
             for native in self._end():
                 yield native
@@ -148,6 +159,34 @@ class ToolLoop:
         if self._capped:
             message = f"the loop has made {self._count} requests, and the model still calls tools"
             yield HostEnd(outcome=ErrorOutcome(message=message, code="max_iterations"), finish_reason="other")
+
+
+def _replace_reply(runner: Any, message: Any) -> list[Any]:
+    """Put a reply without what the API takes back from nobody into the runner's history, before its tools run.
+
+    The runner sends a reply back as it came, and the API refuses a history with an empty text, with reasoning that is
+    not signed, or with reasoning at the end of a reply. The runner runs the tools of a reply again if its history
+    changes later, so that the place of their results is made here.
+
+    Returns:
+        Where the results of the tools go once they are there. It counts only where the reply was replaced: else the
+        runner sees to them.
+    """
+    results: list[Any] = []
+    kept = [block for block in message.content if _goes_back(block)]
+    while kept and kept[-1].type in REASONING_TYPES:
+        kept.pop()
+    if len(kept) < len(message.content):
+        reply = [{**message.to_param(), "content": kept}] if kept else []
+        calls = any(block.type == "tool_use" for block in kept)
+        runner.append_messages(*reply, *([{"role": "user", "content": results}] if calls else ()))
+    return results
+
+
+def _goes_back(block: Any) -> bool:
+    if block.type == "text":
+        return bool(block.text.strip())
+    return block.type != "thinking" or bool(block.signature)
 
 
 def _stand_in(definition: Mapping[str, Any], *, is_async: bool) -> Any:

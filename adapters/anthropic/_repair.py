@@ -36,8 +36,9 @@ RepairCode: TypeAlias = Literal[
 ]
 """What kind of repair it is; ``docs/adapters/anthropic-replay.md`` has a row for each."""
 
-MissingResults: TypeAlias = Literal["add", "refuse"]
-"""What to do with a call without a result: add an error result that says so, or refuse the history."""
+MissingResults: TypeAlias = Literal["add", "refuse", "refuse_last"]
+"""What to do with a call without a result: add an error result that says so, or refuse the history; ``"refuse_last"``
+adds it for a call that the conversation has gone on without, and refuses for one that is still waited for."""
 
 UnsupportedBlocks: TypeAlias = Literal["refuse", "drop"]
 """What to do with content that the Messages API has no place for: refuse the history, or leave the content out."""

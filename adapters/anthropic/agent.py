@@ -163,7 +163,8 @@ class AnthropicAgent(Agent):
             max_tokens=self.max_tokens,
             defaults=self._defaults,
             asks=invocation.asks,
-            missing_results="add" if isinstance(invocation.input, StartInput) else "refuse",
+            # The driver lets no result be missing that is waited for: any other call was given up.
+            missing_results="add",
             unsupported=self.unsupported,
         )
         return replaced(call, beta=True) if self._beta or self._loops else call

@@ -106,8 +106,8 @@ def to_native(
             id of its call, which an ask id ends in.
         results: with a ``resume``, the results of calls that the host has run meanwhile.
         edits: names of the tools whose arguments an answer may change.
-        missing_results: for calls that stay without a result: ``"add"`` one that says so (the default for a ``start``,
-            where the user has gone on), or ``"refuse"`` (the default otherwise).
+        missing_results: for calls that stay without a result, as for `messages_to_native`. The default for a ``start``
+            is ``"add"``, for the user has gone on; otherwise it is ``"refuse_last"``.
         unsupported: for content that the API has no place for: ``"refuse"`` or ``"drop"`` it.
         document_citations: as for `messages_to_native`.
 
@@ -127,7 +127,7 @@ def to_native(
     messages, members = _conversation(ag_input, history, run, asks, results, edits)
     given = dict(defaults or {})
     if missing_results is None:
-        missing_results = "add" if isinstance(ag_input, StartInput) else "refuse"
+        missing_results = "add" if isinstance(ag_input, StartInput) else "refuse_last"
     native = messages_to_native(
         messages,
         betas=given.get("betas") or (),

@@ -49,7 +49,8 @@ def messages_to_native(
     Args:
         messages: the history of one thread in order, without those of nested turns.
         betas: the betas that the request will ask for; one of server-side fallbacks keeps their seams in place.
-        missing_results: for a call without a result: ``"add"`` an error result that says so, or ``"refuse"``.
+        missing_results: for a call without a result: ``"add"`` an error result that says so, ``"refuse"`` the history,
+            or ``"refuse_last"``: refuse it only where the call is one of the last, which are still waited for.
         unsupported: for content that the API has no place for, such as sound: ``"refuse"`` it, or ``"drop"`` it.
         document_citations: whether citations that point into documents go back; False after the history was edited, for
             they count documents and characters from its beginning.

@@ -57,13 +57,18 @@ class EmitterCalls(EmitterReasoning):
         """
         return tool_call_id in self._calls
 
-    def _call_ref(self, native: str) -> str | None:
-        call = self._calls.get(native)
+    def _call_ref(self, native: str, *, as_emitted: bool = False) -> str | None:
+        call = self._call(native, as_emitted=as_emitted)
         if call is not None:
             return call.id
-        id = self._earlier_calls.get(native, native)
+        id = native if as_emitted else self._earlier_calls.get(native, native)
         known = id != native or id in self._known.calls or id in self._restored_calls
         return id if known else None
+
+    def _call(self, native: str, *, as_emitted: bool) -> Call | None:
+        """A call of this invoke; by its emitted id alone if the id is one."""
+        call = self._calls.get(native)
+        return None if as_emitted and call is not None and call.id != native else call
 
     # Calls
 
@@ -210,7 +215,14 @@ class EmitterCalls(EmitterReasoning):
         return call
 
     def tool_args_delta(
-        self, tool_call_id: str, delta: str, *, turn_id: str | None = None, **envelope: Unpack[OfMessage]
+        self,
+        tool_call_id: str,
+        delta: str,
+        *,
+        turn_id: str | None = None,
+        id: str | None = None,
+        parent_id: str | None = None,
+        meta: AgMeta | None = None,
     ) -> None:
         """Add to a call's arguments, as raw text of the JSON value (spec §5 tool.args.delta).
 
@@ -222,18 +234,21 @@ class EmitterCalls(EmitterReasoning):
             tool_call_id: the call, by native or emitted id.
             delta: the increment.
             turn_id: the turn of a call never heard of; absent: the current one.
-            **envelope: ``id``, ``parent_id``, ``meta``.
+            id: an id of the event's own.
+            parent_id: the entity that encloses it.
+            meta: host-only metadata.
         """
-        if not delta:
-            return
         call = self._calls.get(tool_call_id)
-        if call is None or not call.fast or call.assembled:
-            event = ToolArgsDelta(seq=self._seq, tool_call_id=tool_call_id, delta=delta, turn_id=turn_id, **envelope)
-            call = self._call_for_args(event)
-            if call is None:
-                return
-        call.args.append(delta)
-        if call.fast and not envelope and delta.isascii():
+        if (
+            call is not None
+            and call.fast
+            and delta
+            and (delta.isascii() or whole_characters(delta))
+            and meta is None
+            and id is None
+            and parent_id is None
+        ):
+            call.args.append(delta)
             self._out.append(
                 ToolArgsDelta(
                     seq=self._seq,
@@ -245,18 +260,33 @@ class EmitterCalls(EmitterReasoning):
             )
             self._seq += 1
             return
-        if not call.fast or not delta.isascii():
-            delta = self._care(call, delta, None)
-            if not delta:
+        if not delta:
+            return
+        event = ToolArgsDelta(
+            seq=self._seq,
+            tool_call_id=tool_call_id,
+            delta=delta,
+            turn_id=turn_id,
+            id=id,
+            parent_id=parent_id,
+            meta=meta,
+        )
+        if call is None or not call.fast:
+            call = self._call_for_args(event)
+            if call is None:
                 return
+        call.args.append(delta)
+        delta = self._care(call, delta, None)
+        if not delta:
+            return
         self._put(
-            ToolArgsDelta(
+            replace(
+                event,
                 seq=self._seq,
                 tool_call_id=call.id,
                 delta=delta,
                 turn_id=call.turn_id,
                 message_id=call.message_id,
-                **envelope,
             )
         )
 
@@ -342,6 +372,7 @@ class EmitterCalls(EmitterReasoning):
             self._release(call)
         self._put(replace(event, seq=self._seq, tool_call_id=call.id, turn_id=call.turn_id, message_id=call.message_id))
         call.assembled = True
+        call.fast = False
         if call.prior is None:
             call.args.clear()
         if fault is not None:

@@ -396,6 +396,7 @@ class EmitterReasoning(EmitterText):
         candidate_index: Number | None = None,
         turn_id: str | None = None,
         message_id: str | None = None,
+        as_emitted: bool = False,
         **envelope: Unpack[OfMessage],
     ) -> None:
         """Emit a whole block at once (spec §5 content.block). For text, reasoning and tools prefer `Emitter.block`.
@@ -408,6 +409,7 @@ class EmitterReasoning(EmitterText):
             candidate_index: which candidate; absent is 0.
             turn_id: as for `text_start`.
             message_id: as for `text_start`.
+            as_emitted: a result in it names a call of an earlier invoke by its emitted id, as for `tool_done`.
             **envelope: ``id``, ``parent_id``, ``meta``.
         """
         turn = self._owner(turn_id, message_id)
@@ -424,13 +426,15 @@ class EmitterReasoning(EmitterText):
             self._refuse_closed(event, turn)
         elif transient or (isinstance(block, DataBlock) and block.transient):
             named = self._messages.get(message_id or "")
-            self._put_block(replace(event, message_id=None if named is None else named.id), turn, None)
+            event = replace(event, message_id=None if named is None else named.id)
+            self._put_block(event, turn, None, as_emitted=as_emitted)
         else:
             message = self._home(turn, message_id, candidate_index)
             index = message.candidate or candidate_index
-            self._put_block(replace(event, message_id=message.id, candidate_index=index), turn, message)
+            event = replace(event, message_id=message.id, candidate_index=index)
+            self._put_block(event, turn, message, as_emitted=as_emitted)
 
-    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None) -> None:
+    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None, *, as_emitted: bool) -> None:
         """Emit a block that goes to a message, or nowhere when it is transient."""
         self._put(replace(event, seq=self._seq))
 

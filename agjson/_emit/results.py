@@ -76,6 +76,7 @@ class EmitterResults(EmitterCalls):
         message_id: str | None = None,
         turn_id: str | None = None,
         in_place: bool = False,
+        as_emitted: bool = False,
         **envelope: Unpack[OfMessage],
     ) -> str | None:
         """Land the result of a tool call (spec §5 tool.done, §2.1, §2.2, §8 item 15).
@@ -112,6 +113,8 @@ class EmitterResults(EmitterCalls):
             in_place: the result is part of what the model says, as that of a tool which the provider runs: it lands in
                 the open message also where the call is in an earlier one (spec §5 message partitioning: a `tool.done`
                 without ``messageId`` attaches to the open message). A message is started where none is open.
+            as_emitted: the id of the call is an emitted one, as clients know it, so that another call which bears it as
+                its native id is not meant.
             **envelope: ``id``, ``parent_id``, ``meta``.
 
         Returns:
@@ -122,7 +125,7 @@ class EmitterResults(EmitterCalls):
         """
         if isinstance(content, str):  # a string is iterable too, and its characters are no blocks
             raise TypeError("content is a list of blocks: [TextBlock(text=...)]")
-        call = self._calls.get(tool_call_id)
+        call = self._call(tool_call_id, as_emitted=as_emitted)
         if turn_id is None and call is not None and call.message.turn.closed is None:
             turn = call.message.turn
         else:
@@ -156,11 +159,12 @@ class EmitterResults(EmitterCalls):
         if turn.closed is not None:
             self._refuse_closed(event, turn)
             return None
-        if call is None and self._call_ref(tool_call_id) is None:
+        id = self._call_ref(tool_call_id, as_emitted=as_emitted)
+        if id is None:
             call = self._announce(tool_call_id, name, turn, message_id if in_place else None)
+            id = call.id
         if call is not None and not call.assembled and not call.message.removed:
             self._assemble(call)
-        id = self.call_id(tool_call_id) if call is None else call.id
         partial: dict[str, Any] = {}
         held_by: Message | None = None
         if id in self._partials and not self._partials[id][1].removed:
@@ -219,7 +223,7 @@ class EmitterResults(EmitterCalls):
 
     # Whole blocks
 
-    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None) -> None:
+    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None, *, as_emitted: bool) -> None:
         block = event.block
         call = None
         if isinstance(block, ToolCallBlock) and message is not None:
@@ -228,21 +232,25 @@ class EmitterResults(EmitterCalls):
             event = replace(event, block=replace(block, tool_call_id=id, provider_metadata=metadata))
             call = Call(id, message)
         elif isinstance(block, ToolResultBlock):
-            event = replace(event, block=self._result_block(block, turn, event.message_id))
+            event = replace(event, block=self._result_block(block, turn, event.message_id, as_emitted=as_emitted))
         self._put(replace(event, seq=self._seq))
         if call is not None and isinstance(block, ToolCallBlock):
             call.assembled = True
             self._enter_call(call, block.tool_call_id)
 
-    def _result_block(self, block: ToolResultBlock, turn: Turn, message_id: str | None) -> ToolResultBlock:
+    def _result_block(
+        self, block: ToolResultBlock, turn: Turn, message_id: str | None, *, as_emitted: bool
+    ) -> ToolResultBlock:
+        # A call that came with this invoke is meant first, whatever it is named by: it may have been renamed just now.
         call = self._calls.get(block.tool_call_id)
-        if call is None and self._call_ref(block.tool_call_id) is None:
+        id = self._call_ref(block.tool_call_id, as_emitted=as_emitted) if call is None else call.id
+        if id is None:
             call = self._announce(block.tool_call_id, None, turn, message_id)
+            id = call.id
         if call is not None and not call.assembled and not call.message.removed:
             self._assemble(call)
         names = (*_KEPT, "error_text", "pending_input", "is_error", "meta")
         agreeing = _agreeing({name: getattr(block, name) for name in names}, partial=False)
-        id = self.call_id(block.tool_call_id) if call is None else call.id
         return replace(block, tool_call_id=id, preliminary=None, **agreeing)
 
     def block(

@@ -391,6 +391,7 @@ class EmitterTurns(EmitterResults):
         expires_at: str | None = None,
         grant_modes: ListOf[AgGrantMode] | None = None,
         turn_id: str | None = None,
+        as_emitted: bool = False,
         **envelope: Unpack[Envelope],
     ) -> str:
         """Ask a person (spec §7). The turn pauses on it when `turn_paused` closes the turn.
@@ -418,17 +419,18 @@ class EmitterTurns(EmitterResults):
             expires_at: an ISO 8601 moment after which no answer counts.
             grant_modes: the scopes to choose from.
             turn_id: the turn; absent: that of the call while it is open, else the current one.
+            as_emitted: the id of the call is an emitted one, as for `tool_done`.
             **envelope: ``id``, ``message_id``, ``parent_id``, ``meta``.
 
         Returns:
             The ask's id as emitted.
         """
-        call = None if tool_call_id is None else self._calls.get(tool_call_id)
+        call = None if tool_call_id is None else self._call(tool_call_id, as_emitted=as_emitted)
         if turn_id is None and call is not None and call.message.turn.closed is None:
             turn = call.message.turn
         else:
             turn = self._owner(turn_id)
-        call_id = None if tool_call_id is None else self._call_ref(tool_call_id)
+        call_id = None if tool_call_id is None else self._call_ref(tool_call_id, as_emitted=as_emitted)
         if tool_call_id is not None and call_id is None:
             metadata = {**(metadata or {}), "agjson/toolCallId": tool_call_id}
             self._report(turn, "unknown_tool_call", f"an ask names tool call {tool_call_id}, which is not there")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from agjson.failures import trace_of
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -35,8 +37,8 @@ async def close_stream(stream: Any, timeout: float) -> None:
             await aclose()
     except TimeoutError:
         _LOG.warning("a native stream did not close within %s s", timeout)
-    except Exception:
-        _LOG.warning("a native stream failed to close", exc_info=True)
+    except Exception as error:
+        _LOG.warning("a native stream failed to close: %s", trace_of(error))
 
 
 def close_stream_sync(stream: Any) -> None:
@@ -50,8 +52,8 @@ def close_stream_sync(stream: Any) -> None:
         return
     try:
         close()
-    except Exception:
-        _LOG.warning("a native stream failed to close", exc_info=True)
+    except Exception as error:
+        _LOG.warning("a native stream failed to close: %s", trace_of(error))
 
 
 async def settled(waiting: Coroutine[Any, Any, None]) -> None:
@@ -76,8 +78,9 @@ async def settled(waiting: Coroutine[Any, Any, None]) -> None:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        if not task.cancelled() and task.exception() is not None:
-            _LOG.warning("failed while the run was cancelled", exc_info=task.exception())
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            _LOG.warning("failed while the run was cancelled: %s", trace_of(failure))
         raise cancelled
     await task
 

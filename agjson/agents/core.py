@@ -17,7 +17,7 @@ from agjson.agents.parts import AgentParts
 from agjson.agents.recovery import recover
 from agjson.agents.thread import Pending, Thread
 from agjson.errors import AgJSONError
-from agjson.failures import Failure
+from agjson.failures import Failure, trace_of
 from agjson.fold import Reducer
 from agjson.jsonable import jsonable
 from agjson.normalizer import HostAbort, HostEnd, HostError
@@ -195,7 +195,7 @@ class Run:
             due: events that were returned and could not be delivered; they come first.
         """
         if self._agent.on_failure is None:
-            _LOG.info("turn %s of thread %s failed", self.turn_id, self._thread.thread_id, exc_info=error)
+            _LOG.info("turn %r of thread %r failed: %s", self.turn_id, self._thread.thread_id, trace_of(error))
         self.held[:0] = due
         self._ending = True
         if not self._finished:
@@ -255,7 +255,9 @@ class Run:
             notice_source=message.notice_source,
         )
         for block in message.content:
-            out.content_block(block, turn_id=self.turn_id, message_id=id, candidate_index=message.candidate_index)
+            out.content_block(
+                block, turn_id=self.turn_id, message_id=id, candidate_index=message.candidate_index, as_emitted=True
+            )
         if message.metadata:
             out.message_metadata(message.metadata, message_id=id, turn_id=self.turn_id)
         out.message_end(id, usage=message.usage, turn_id=self.turn_id)

@@ -20,7 +20,7 @@ from agjson.agents.loop import PrivateLoop, run_through
 from agjson.agents.parts import AgentParts
 from agjson.agents.source import CallbackSource
 from agjson.agents.store import ThreadLease, ThreadStore
-from agjson.failures import is_cancellation
+from agjson.failures import is_cancellation, trace_of
 from agjson.types import AgInput, AgStreamEvent, AgTrigger, ResumeInput, StartInput, ToolResultInput
 from agjson.wire import from_dict
 
@@ -195,7 +195,7 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
         thread = run.thread()
     except FoldError as error:
         if agent.on_failure is None:
-            _LOG.exception("turn %s does not fold", run.turn_id)
+            _LOG.error("turn %r does not fold: %s", run.turn_id, trace_of(error))
         run.replace_terminal(error, "fold_failed")
         thread = run.failed_thread()
     kept = thread.pending.request_state if run.continuation() else None
@@ -206,7 +206,7 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
         await lease.save(thread, run.held)
     except Exception as error:
         if agent.on_failure is None:
-            _LOG.exception("turn %s could not be stored", run.turn_id)
+            _LOG.error("turn %r could not be stored: %s", run.turn_id, trace_of(error))
         run.replace_terminal(error, "store_failed")
         await _told_anyway(agent, lease, run, kept)
 
@@ -217,12 +217,12 @@ async def _told_anyway(agent: AgentParts, lease: ThreadLease, run: Run, kept: st
         if kept is not None:
             await agent.continuations.take(run.thread_id, kept)
     except Exception as error:
-        _LOG.debug("a continuation of turn %s is left behind: %s", run.turn_id, type(error).__name__)
+        _LOG.debug("a continuation of turn %r is left behind: %s", run.turn_id, type(error).__name__)
     try:
         if lease.logs:
             await lease.append(run.held)
     except Exception as error:
-        _LOG.warning("the end of turn %s is not logged: %s", run.turn_id, type(error).__name__)
+        _LOG.warning("the end of turn %r is not logged: %s", run.turn_id, type(error).__name__)
 
 
 async def _release(lease: ThreadLease) -> None:

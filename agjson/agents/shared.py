@@ -20,11 +20,14 @@ class LoggedTurn:
         turn_id: the turn.
         last_seq: the ordinal of the last event in the log; -1: none yet.
         ended: the thread is saved, and the log is whole; false while somebody runs it.
+        owner: who the thread belongs to, as `ThreadLease.begin` was told while the turn runs, and as it is stored
+            after it; None: nobody in particular. So a first turn has an owner before its thread is saved.
     """
 
     turn_id: str
     last_seq: int
     ended: bool
+    owner: str | None = None
 
 
 class SharedThreadStore(ThreadStore):

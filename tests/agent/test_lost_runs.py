@@ -230,3 +230,16 @@ async def test_a_cancel_scope_that_cancels_again_and_again_does_not_keep_the_thr
     thread = session.thread()
     assert thread.result.turns[-1].outcome == AbortedOutcome(reason="cancelled")
     await (await store.acquire("th")).release()
+
+
+@pytest.mark.parametrize("sync", [False, True])
+def test_a_right_that_cannot_be_given_up_takes_no_end_from_the_reader(
+    sync: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = _Store()
+    _, session = _session(store)
+    store.failing = "release"
+    events = session.run_sync(start()) if sync else asyncio.run(session.run(start()))
+    assert terminal(events)["outcome"]["type"] == "paused"
+    assert "is not released: OSError" in caplog.text
+    session.verify()

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from agjson.agents import Invocation, MemoryContinuations, UnknownContinuationError
-from agjson.types import AgAnnotations, AgHitlAnswer, AgPausedAsk, AgToolResult, ResumeInput, TextBlock, ToolResultInput
+from agjson.types import (
+    AgAnnotations,
+    AgHitlAnswer,
+    AgMessage,
+    AgPausedAsk,
+    AgToolResult,
+    ResumeInput,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    ToolResultInput,
+)
 from agjson.wire import from_dict, to_dict
 from tests.support.scripted import ScriptAgent, Session, calls, results, said, start, terminal, text, types
 
@@ -331,3 +342,57 @@ def test_a_paused_thread_says_what_it_waits_for() -> None:
     pending = session.thread().pending
     assert (pending.is_complete, pending.open_calls) == (False, ["c1"])
     assert pending.open_asks == [AgPausedAsk(ask_id="a", kind="form", schema={"type": "object"})]
+
+
+async def test_a_result_lands_on_the_call_that_the_client_means_and_not_on_one_of_the_same_native_id() -> None:
+    def script(run: Invocation) -> Any:
+        if run.input.kind != "start":
+            return text("done")
+        call = {"do": "tool_call", "tool_call_id": "c1", "name": "look_up", "input": {}}
+        return [call, call, {"do": "turn_done", "finish_reason": "tool_call"}]
+
+    agent = ScriptAgent(script)
+    session = Session(agent)
+    await session.run(start())
+    assert session.thread().pending.open_calls == ["c1", "c1#2"]
+    events = await session.run(results("c1"))
+    assert to_dict(events[1])["toolCallId"] == "c1"
+    assert session.thread().pending.open_calls == ["c1#2"]
+    await session.run(results("c1#2"))
+    found = {
+        block.tool_call_id: to_dict(block.content[0])["text"]
+        for message in session.thread().result.messages
+        for block in message.content
+        if isinstance(block, ToolResultBlock)
+    }
+    assert found == {"c1": "found c1", "c1#2": "found c1#2"}
+    session.verify()
+
+
+async def test_a_result_in_a_message_of_the_client_names_its_call_as_the_client_knows_it() -> None:
+    call = {"do": "tool_call", "tool_call_id": "c1", "name": "look_up", "input": {}}
+    session = Session(ScriptAgent(lambda run: text("on") if run.thread.revision else [call, call]))
+    await session.run(start())
+    history = [
+        AgMessage(id="m1", role="tool", content=[ToolResultBlock(tool_call_id="c1", content=[])]),
+        AgMessage(id="m2", role="assistant", content=[ToolCallBlock(tool_call_id="c1", name="f", input={})]),
+        AgMessage(id="m3", role="tool", content=[ToolResultBlock(tool_call_id="c1", content=[])]),
+    ]
+    events = await session.run(start(*history, turn="t2"))
+    named = [to_dict(event)["block"]["toolCallId"] for event in events if event.type == "content.block"]
+    # The first result is for the call of the thread; the second follows the call that had to be renamed.
+    assert named == ["c1", "c1#3", "c1#3"]
+    session.verify()
+
+
+async def test_an_ask_that_is_still_open_stays_with_its_call() -> None:
+    call = {"do": "tool_call", "tool_call_id": "c1", "name": "look_up", "input": {}}
+    gate = ask("a1", "approval", tool_call_id="c1")
+    session = Session(
+        ScriptAgent(lambda run: [call, gate, call, ask("a2"), {"do": "turn_paused"}], on_paused="discard")
+    )
+    await session.run(start())
+    events = await session.run(resume(("a2", "yes")))
+    asked = next(to_dict(event) for event in events if event.type == "hitl.ask")
+    assert (asked["askId"], asked["toolCallId"]) == ("a1", "c1")
+    assert [(each.ask_id, each.tool_call_id) for each in session.thread().pending.open_asks] == [("a1", "c1")]

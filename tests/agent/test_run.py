@@ -74,6 +74,16 @@ async def test_five_runs_with_the_same_native_ids_fold_strictly() -> None:
     assert thread.revision == 5
 
 
+async def test_a_turn_id_never_comes_again_though_a_snapshot_has_taken_its_turn_away() -> None:
+    natives: list[list[dict[str, Any]]] = [[], [{"do": "messages_snapshot", "messages": [], "turns": []}], []]
+    session = Session(ScriptAgent(lambda run: natives.pop(0)))
+    await session.run(start(said("1", "u1")))
+    await session.run(start(said("2", "u2"), turn="other"))
+    assert [turn.turn_id for turn in session.thread().result.turns] == ["other"]
+    events = await session.run(start(said("3", "u3")))
+    assert to_dict(events[0])["turnId"] == "t:2"
+
+
 async def test_a_call_of_an_earlier_run_is_known_by_its_native_id() -> None:
     natives: list[list[dict[str, Any]]] = [
         calls("c1"),

@@ -25,8 +25,8 @@ AIMS = {
     "Reducer.push": 1.4,
     "line to folded state (decode_event, push)": 3.0,
     "import agjson": 4.0,
-    "push and encode, text_delta, from dicts": 0.1,
-    "push and encode, text_delta, from the client's objects": 0.1,
+    **{f"push and encode, {kind}_delta, from dicts": 0.1 for kind in KINDS},
+    **{f"push and encode, {kind}_delta, from the client's objects": 0.125 for kind in KINDS},
 }
 
 

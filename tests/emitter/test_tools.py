@@ -551,3 +551,15 @@ def test_a_string_is_no_content() -> None:
     emitter.tool_call("c", "f", {})
     with pytest.raises(TypeError, match="list of blocks"):
         emitter.tool_done("c", cast("Any", "done"))
+
+
+def test_an_emitted_id_is_told_from_the_same_native_id() -> None:
+    known = KnownIds(calls={"c", "c#2"})
+    emitter = Emitter("t", "thread", known_ids=known, call_ids={"c": "c#2"})
+    emitter.tool_done("c", RESULT)
+    emitter.tool_done("c", RESULT, as_emitted=True)
+    emitter.hitl_ask("approval", tool_call_id="c")
+    emitter.hitl_ask("approval", tool_call_id="c", as_emitted=True)
+    emitter.turn_paused()
+    named = [event["toolCallId"] for event in wire(finished(emitter, known_ids=known)) if "toolCallId" in event]
+    assert named == ["c#2", "c", "c#2", "c"]

@@ -130,6 +130,20 @@ def test_ids_are_made_up_where_none_are_given() -> None:
     assert next(iter(wrap(Source(ANSWER), turn_id="mine"))).turn_id == "mine"
 
 
+def test_several_messages_may_be_one_turn() -> None:
+    second = {**START, "message": {**START["message"], "id": "msg_2"}}
+    natives = [*ANSWER, second, *text("again"), *end()]
+
+    assert plain(wrapped(natives, multi=True)) == plain(normalize(natives, multi=True))
+
+
+def test_what_is_no_setting_is_refused_at_once() -> None:
+    for read, source in ((wrap, []), (wrap_message_stream, Source([])), (wrap_tool_runner, Source([]))):
+        untyped: Any = read
+        with pytest.raises(TypeError, match="knwon_ids"):
+            untyped(source, knwon_ids=())
+
+
 def test_an_exception_ends_the_turn_and_stays_at_hand() -> None:
     error = ConnectionError("gone")
     events = wrapped(Source(ANSWER[:3], error))

@@ -19,7 +19,7 @@ from agjson.types import (
     StartInput,
 )
 from agjson.wire import to_dict
-from tests.support.anthropic_agents import HELLO, WEATHER, Tools, Way, call, client, ways
+from tests.support.anthropic_agents import HELLO, WEATHER, Tools, Way, call, calls, client, ways
 from tests.support.anthropic_wire import START, text
 from tests.support.messages_server import Answer, MessagesServer, Native, failure
 from tests.support.scripted import Session, results, said, start, terminal, until
@@ -174,3 +174,18 @@ async def test_a_blocking_client_in_a_loop_is_stopped_though_nothing_comes(loops
         go.set()
         assert await asyncio.to_thread(server.gone.wait, 10)
     assert Session(agent).thread().result.turns[0].outcome == AbortedOutcome(reason="cancelled")
+
+
+@ways
+def test_a_call_that_was_given_up_holds_up_no_later_result(kind: Any, way: Way) -> None:
+    cut = Answer([START, *call("toolu_1")[:-1]], cut="reset")
+    with MessagesServer([cut, calls("toolu_2"), HELLO]) as server:
+        session = Session(AnthropicAgent(client(server, kind), model="claude-test", tools=[WEATHER]))
+        assert terminal(way(session, start(said("one", "u1"))))["type"] != "turn.done"
+        assert terminal(way(session, start(said("two", "u2"))))["finishReason"] == "tool_call"
+        assert terminal(way(session, results("toolu_2")))["finishReason"] == "stop"
+    sent = server.requests[2].body["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant", "user"]
+    assert [part["tool_use_id"] for part in (sent[2]["content"][0], sent[4]["content"][0])] == ["toolu_1", "toolu_2"]
+    assert "is_error" not in sent[4]["content"][0]
+    session.verify()

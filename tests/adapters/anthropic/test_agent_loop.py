@@ -209,3 +209,45 @@ def test_a_turn_that_pauses_for_ever_is_given_up(kind: Any, way: Way) -> None:
         assert terminal(way(session, start()))["finishReason"] == "pause_turn"
     assert len(server.requests) == 3
     session.verify()
+
+
+@ways
+def test_what_the_api_takes_back_from_nobody_is_left_out_of_the_loop(kind: Any, way: Way) -> None:
+    tools = Tools()
+    thought = {"type": "redacted_thinking", "data": "c2VhbGVk"}
+    unsigned = block({"type": "thinking", "thinking": "", "signature": ""}, index=2)
+    first = [*block({"type": "text", "text": ""}), *division("toolu_1", 6, 3, index=1), *unsigned]
+    first += [*block({"type": "text", "text": "so"}, index=3), *block(thought, index=4)]
+    with MessagesServer([Answer([START, *first, *end("tool_use")]), HELLO]) as server:
+        session = Session(AnthropicAgent(client(server, kind), model="claude-test", tools=[tools.of(kind)]))
+        assert terminal(way(session, start()))["finishReason"] == "stop"
+    assert tools.ran == [(6, 3)]
+    _, said_before, answered = server.requests[1].body["messages"]
+    assert [part["type"] for part in said_before["content"]] == ["tool_use", "text"]
+    assert [(part["tool_use_id"], part["content"]) for part in answered["content"]] == [("toolu_1", "2")]
+    session.verify()
+
+
+@ways
+def test_an_empty_text_before_a_pause_is_left_out_of_the_loop(kind: Any, way: Way) -> None:
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
+    paused = [*block({"type": "text", "text": ""}), *block(use, index=1)]
+    with MessagesServer([Answer([START, *paused, *end("pause_turn")]), found("srvtoolu_1")]) as server:
+        tools = [SEARCH, Tools().of(kind)]
+        session = Session(AnthropicAgent(client(server, kind), model="claude-test", tools=tools))
+        assert terminal(way(session, start()))["finishReason"] == "stop"
+    assert [part["type"] for part in server.requests[1].body["messages"][-1]["content"]] == ["server_tool_use"]
+    session.verify()
+
+
+@ways
+def test_a_search_that_was_cut_off_is_not_gone_on_with(kind: Any, way: Way) -> None:
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    half = block(use, {"type": "input_json_delta", "partial_json": '{"que'})[:-1]
+    with MessagesServer([Answer([START, *half], cut="reset"), HELLO]) as server:
+        session = Session(AnthropicAgent(client(server, kind), model="claude-test", tools=[SEARCH]))
+        assert terminal(way(session, start()))["type"] != "turn.done"
+        again = StartInput(thread_id="th", turn_id="t2", messages=[])
+        assert terminal(way(session, again))["finishReason"] == "stop"
+    assert server.requests[1].body["messages"] == server.requests[0].body["messages"]
+    session.verify()

@@ -84,6 +84,17 @@ def test_an_event_after_the_flush_is_refused_without_the_token() -> None:
     assert TOKEN not in written(normalizer.push(REFUSED[0]))
 
 
+def test_an_event_that_cannot_be_looked_into_is_carried_without_the_token() -> None:
+    class Unruly(dict[str, Any]):
+        def get(self, *args: Any) -> Any:
+            raise RuntimeError("not now")
+
+    events = normalize([START, Unruly(end("refusal", stop_details=DETAILS)[0])])
+
+    assert "refusal" in written(events)
+    assert TOKEN not in written(events)
+
+
 @pytest.mark.parametrize("token", [None, "", 5])
 def test_what_is_no_token_is_not_handed_over(token: Any) -> None:
     got: list[str] = []

@@ -110,6 +110,22 @@ def test_a_batch_goes_whole_or_not_at_all() -> None:
     assert results_of(found)[1]["is_error"] is True
 
 
+def test_a_call_that_the_conversation_went_on_without_holds_up_no_result() -> None:
+    history = [
+        message("user", "?"),
+        message("assistant", call("toolu_1")),
+        message("user", "never mind"),
+        message("assistant", call("toolu_2"), call("toolu_3")),
+    ]
+    found = with_results(returned("toolu_2"), returned("toolu_3"), history=history)
+    assert found.params["messages"][2]["content"][0]["is_error"] is True
+    assert results_of(found) == [native("toolu_2"), native("toolu_3")]
+    with pytest.raises(ReplayError, match="'toolu_3' has no result"):
+        with_results(returned("toolu_2"), history=history)
+    with pytest.raises(ReplayError, match="'toolu_1' has no result"):
+        with_results(returned("toolu_2"), returned("toolu_3"), history=history, missing_results="refuse")
+
+
 def test_a_placeholder_of_the_pause_does_not_count_as_a_result() -> None:
     waits = ToolResultBlock(tool_call_id="toolu_1", content=[], outcome="input_required")
     found = with_results(returned("toolu_1"), returned("toolu_2"), history=[*HISTORY, message("tool", waits)])

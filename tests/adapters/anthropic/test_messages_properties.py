@@ -34,6 +34,7 @@ from agjson.types import (
     ToolResultBlock,
     UrlSource,
 )
+from benchmarks.measure import fastest
 from tests.support.anthropic_rules import REASONING, broken_rules
 from tests.support.anthropic_types import fits
 from tests.support.properties import examples
@@ -252,3 +253,24 @@ def test_what_the_api_takes_comes_back_as_it_was(messages: list[AgMessage]) -> N
     assert again == native
     assert again.system == native.system
     assert again.repairs == []
+
+
+def _search_results_that_come_late(count: int) -> list[AgMessage]:
+    found = AgProviderMeta({"anthropic/block": {"type": "web_search_tool_result", "content": []}})
+    ids = [f"srvtoolu_{number}" for number in range(count)]
+    history: list[AgMessage] = []
+    for id in ids:
+        call = ToolCallBlock(tool_call_id=id, name="web_search", input={}, provider_executed=True)
+        history.append(AgMessage(id=f"u-{id}", role="user", content=[TextBlock(text="?")]))
+        history.append(AgMessage(id=f"a-{id}", role="assistant", content=[call, TextBlock(text="x")]))
+    results = [ToolResultBlock(tool_call_id=id, content=[], provider_metadata=found) for id in ids]
+    return [*history, AgMessage(id="late", role="assistant", content=list[AgBlock](results))]
+
+
+def test_a_long_history_with_everything_out_of_place_costs_linear_time() -> None:
+    histories = [_search_results_that_come_late(count) for count in (500, 4_000)]
+    native = messages_to_native(histories[0])
+    assert [block["type"] for block in native[1]["content"]] == ["server_tool_use", "web_search_tool_result", "text"]
+    times = fastest({str(len(each)): lambda each=each: messages_to_native(each) for each in histories}, 4)
+    short, long = times.values()
+    assert long < 24 * short  # 8 if it is linear, 64 if it is quadratic

@@ -138,7 +138,7 @@ async def test_the_asynchronous_client_makes_the_same_events(path: Path, beta: b
 @pytest.mark.parametrize("beta", [False, True], ids=["plain", "beta"])
 @pytest.mark.parametrize("path", first(streamed=True))
 async def test_the_helper_streams_make_the_same_events(path: Path, beta: bool) -> None:
-    settings = {"turn_id": "t1", "thread_id": "th"}
+    settings: Any = {"turn_id": "t1", "thread_id": "th"}
     with replay(path), anthropic.Anthropic(**CLIENT) as client:
         for number, _, known in answers(path):
             with messages_of(client, beta).stream(**REQUEST) as stream:
