@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import msgspec
 from msgspec.structs import replace
 
-from agjson._emit.calls import NATIVE_CALL_ID
+from agjson._emit.calls import NATIVE_CALL_ID, SYNTHESIZED
 from agjson._emit.settings import EmitterSettings, OnExcess, refuse_unknown
 from agjson._emit.side import EmitterSide
 from agjson.errors import AgJSONError, DecodeError
@@ -30,7 +30,7 @@ from agjson.types import (
 from agjson.wire import extra_fields
 from agjson.wire._json import plain
 
-__all__ = ["NATIVE_CALL_ID", "Emitter", "EmitterSettings", "OnExcess", "ProfileError"]
+__all__ = ["NATIVE_CALL_ID", "SYNTHESIZED", "Emitter", "EmitterSettings", "OnExcess", "ProfileError"]
 
 
 class ProfileError(AgJSONError):

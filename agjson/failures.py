@@ -51,10 +51,9 @@ def describe_failure(error: BaseException) -> Failure:
     """Read an exception; never raises, whatever the exception's attributes do.
 
     The code is its ``type`` or ``code`` if that is a string, else the class name. Whether to try again is told by, in
-    this
-    order: a boolean ``retriable`` or ``retryable``; the code; an HTTP status in ``status_code``, ``status`` or ``code``
-    (408, 409, 425, 429 and from 500 on yes, other 4xx no); being a timeout or a broken connection, by class or by name.
-    A group with one exception in it is read as that one.
+    this order: a boolean ``retriable`` or ``retryable``; the code; an HTTP status in ``status_code``, ``status`` or
+    ``code`` (408, 409, 425, 429 and from 500 on yes, other 4xx no); being a timeout or a broken connection, by class or
+    by name. A group with one exception in it is read as that one.
 
     Args:
         error: the exception.

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypeAlias, Unpack
+from typing import Any, ClassVar, TypeAlias, Unpack, get_args
 
 from agjson.emitter import Emitter, EmitterSettings
 from agjson.failures import Failure, OnFailure, describe_failure, is_cancellation
 from agjson.jsonable import jsonable
 from agjson.types import AgFinishReason, AgOutcome, AgStreamEvent, AgUsage, JsonValue
 
-__all__ = ["HostAbort", "HostEnd", "HostError", "HostSentinel", "Normalizer"]
+__all__ = ["HOST_SENTINELS", "HostAbort", "HostEnd", "HostError", "HostSentinel", "Normalizer"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,10 @@ class HostAbort:
 HostSentinel: TypeAlias = HostEnd | HostError | HostAbort
 """What a driver pushes beside native events."""
 
+HOST_SENTINELS: frozenset[type] = frozenset(get_args(HostSentinel))
+"""Their classes."""
+
 _NOTHING = object()
-_SENTINELS = frozenset((HostEnd, HostError, HostAbort))
 
 
 class Normalizer(ABC):
@@ -132,7 +134,7 @@ class Normalizer(ABC):
         try:
             if self._flushed:
                 self._late(native)
-            elif type(native) in _SENTINELS:
+            elif type(native) in HOST_SENTINELS:
                 self._on_sentinel(native)
             else:
                 self._on(self._plain(native))

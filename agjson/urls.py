@@ -31,7 +31,8 @@ def safe_url(url: str, schemes: Iterable[str] = WEB_SCHEMES) -> str | None:
     * whitespace, control, format and bidirectional characters, and backslashes, wherever they stand: browsers drop or
       turn some of them, so that a scheme or a host may hide behind them;
     * ``http`` and ``https`` without exactly two slashes and a host, and, with any scheme, a user name or password in
-      front of the host (``https://bank.example@evil.example``), an escape in the host, and an ill-formed port.
+      front of the host (``https://bank.example@evil.example``), an escape in the host, an ill-formed port, and an
+      international host that not everybody maps to the same one (``faß.example``).
 
     What is returned is printable ASCII: the scheme and the host in lower case, an international host in its ``xn--``
     form, a default port left out, an empty path as ``/``, and quotes, angle brackets, braces and non-ASCII characters
@@ -107,11 +108,20 @@ def _name(name: str) -> str:
         if len(name) > _MAX_HOST:
             return ""
         try:
-            name = name.encode("idna").decode("ascii")
+            mapped = name.encode("idna").decode("ascii")
+            if mapped.encode().decode("idna") != _as_browsers_read(name):
+                return ""  # such as one with a sharp s: to some it is "ss"
+            name = mapped
         except UnicodeError:
             return ""
     name = name.lower()
     return name if _HOST.fullmatch(name) else ""
+
+
+def _as_browsers_read(name: str) -> str:
+    from unicodedata import normalize
+
+    return normalize("NFKC", name.replace("\u3002", ".").replace("\uff61", ".")).lower()
 
 
 def _is_ipv6(text: str) -> bool:

@@ -36,7 +36,7 @@ AIM = 1.3
 
 
 def rows(effort: Effort) -> Iterator[Row]:
-    fast, slow = effort.events, effort.events // 20
+    fast, slow = effort.events, effort.events // 40
     works = {
         "bare": ("/bare", fast, 0.0),
         "by hand": ("/by-hand", fast, 0.0),

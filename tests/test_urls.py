@@ -88,6 +88,8 @@ def test_a_web_address_comes_back_in_its_normal_form(url: str, safe: str) -> Non
         *("https://a.example/\u202egpj.exe", "https://a.example/\u200b", "https://a.example/\ufeff"),
         *("https://a.example/\ud800", "https://\ud800.example/", "https://a.example/\ue000", "https://a\u200d.example/"),
         *("https://" + "ü" * 5000 + ".example/", "https://" + "a" * 100 + "ü.example/"),
+        # Names that the two revisions of their mapping read in two ways.
+        *("https://faß.example/", "https://ςα.example/", "https://a\ufe0fü.example/"),
     ],
 )  # fmt: skip
 def test_what_could_be_anything_else_is_refused(url: str) -> None:

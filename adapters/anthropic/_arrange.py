@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agjson.adapters.anthropic._api import REASONING_TYPES
 from agjson.adapters.anthropic._carry import CALLER
 from agjson.adapters.anthropic._items import Call, Group, Item
-from agjson.adapters.anthropic._native import REASONING_TYPES
 from agjson.adapters.anthropic._out_blocks import plain_text
 from agjson.adapters.anthropic._out_tools import added_result
 from agjson.adapters.anthropic._repair import Ledger, RepairCode

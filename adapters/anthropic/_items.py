@@ -18,11 +18,10 @@ from agjson.adapters.anthropic._out_tools import (
     server_result,
 )
 from agjson.adapters.anthropic._repair import Ledger
+from agjson.emitter import SYNTHESIZED
 from agjson.types import AgBlock, AgMessage, ProviderRawBlock, ToolCallBlock, ToolResultBlock
 
 __all__ = ["Call", "Group", "Item", "Role", "take_apart"]
-
-_SYNTHESIZED = "agjson/synthesized"
 
 Role = Literal["user", "assistant", "system"]
 
@@ -170,7 +169,7 @@ class _Calls:
                     self._enter(block, f"{path}.content[{index}]", ids, ledger)
 
     def _enter(self, block: ToolCallBlock, path: str, ids: CallIds, ledger: Ledger) -> None:
-        if block.tool_metadata and block.tool_metadata.get(_SYNTHESIZED):
+        if block.tool_metadata and block.tool_metadata.get(SYNTHESIZED):
             # Nobody made this call: it only announces a result whose own call was out of sight.
             return
         server = is_server_call(block)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, cast
 
+from agjson.adapters.anthropic._api import MODELLED_TYPES, whole_number
 from agjson.adapters.anthropic._carry import CITATIONS, COMPACTION, NATIVE_BLOCK, STRING, VENDOR
-from agjson.adapters.anthropic._native import MODELLED_TYPES, whole_number
 from agjson.adapters.anthropic._out_media import carried_fields, document, file, image, is_surface, resource
 from agjson.adapters.anthropic._repair import Ledger
 from agjson.types import (

@@ -8,8 +8,8 @@ import mimetypes
 from collections.abc import Mapping
 from typing import Any
 
+from agjson.adapters.anthropic._api import IMAGE_TYPES
 from agjson.adapters.anthropic._carry import FIELDS, NATIVE_BLOCK
-from agjson.adapters.anthropic._native import IMAGE_TYPES
 from agjson.adapters.anthropic._repair import Ledger
 from agjson.types import (
     AgSource,

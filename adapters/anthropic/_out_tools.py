@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from agjson.adapters.anthropic._api import CALL_ID, TOOL_NAME, is_server_call_id
 from agjson.adapters.anthropic._carry import CALLER, NATIVE_BLOCK, TOOLSET
-from agjson.adapters.anthropic._native import CALL_ID, TOOL_NAME, is_server_call_id
 from agjson.adapters.anthropic._out_blocks import is_foreign, is_string, json_text, plain_text, user_block
 from agjson.adapters.anthropic._out_media import carried_fields
 from agjson.adapters.anthropic._repair import Ledger

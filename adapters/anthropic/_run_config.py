@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from agjson.adapters.anthropic._api import TOOL_NAME, whole_number
 from agjson.adapters.anthropic._carry import TOOL
-from agjson.adapters.anthropic._native import TOOL_NAME, whole_number
 from agjson.adapters.anthropic._out_blocks import plain_text, system_block
 from agjson.adapters.anthropic._repair import Ledger
 from agjson.errors import ReplayError

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from agjson.adapters.anthropic._blocking import BlockingStream
-from agjson.adapters.anthropic._loop import ToolLoop, is_runnable
 from agjson.adapters.anthropic._repair import UnsupportedBlocks
 from agjson.adapters.anthropic._stop import goes_on
+from agjson.adapters.anthropic._tool_loop import ToolLoop, is_runnable
 from agjson.adapters.anthropic.inbound import AnthropicCall, going_on, to_native, with_context
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 from agjson.agents import Agent, Continuations, Invocation, NormalizerSettings, OnPaused, ThreadStore

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from agjson._halves import replace_halves
+from agjson.adapters.anthropic._api import is_beta
 from agjson.adapters.anthropic._arrange import arrange, lifted_system
 from agjson.adapters.anthropic._history import read_history
 from agjson.adapters.anthropic._items import take_apart
-from agjson.adapters.anthropic._native import is_beta
 from agjson.adapters.anthropic._repair import (
     Ledger,
     MissingResults,

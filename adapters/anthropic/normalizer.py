@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Unpack
 from agjson.adapters.anthropic._carry import VENDOR
 from agjson.adapters.anthropic._credit import take_credit
 from agjson.adapters.anthropic._in_blocks import block_from_native, string_block
-from agjson.adapters.anthropic._message import MessageReader
+from agjson.adapters.anthropic._message_reader import MessageReader
 from agjson.adapters.anthropic._stop import error_of, finish_reason, is_retriable, safety_of
 from agjson.emitter import EmitterSettings
-from agjson.failures import Failure, describe_failure
+from agjson.failures import Failure, describe_failure, trace_of
 from agjson.jsonable import jsonable
 from agjson.normalizer import HostAbort, HostEnd, HostError, Normalizer
 from agjson.types import AgBlock, AgStreamEvent, AgUsage, ProviderRawBlock, ToolResultBlock
@@ -107,8 +107,9 @@ class AnthropicNormalizer(Normalizer):
             native, token = take_credit(native)
             if token is not None and self._on_fallback_credit is not None:
                 self._on_fallback_credit(token)
-        except Exception:
-            _LOG.warning("the fallback credit of a refusal could not be handed over", exc_info=True)
+        except Exception as error:
+            # The words of the exception may quote the token.
+            _LOG.warning("the fallback credit of a refusal could not be handed over: %s", trace_of(error))
         return native
 
     # The short way for deltas

@@ -8,7 +8,7 @@ from typing import NoReturn, Unpack, cast
 
 from msgspec.structs import replace
 
-from agjson._emit.core import Gate
+from agjson._emit.base import Gate
 from agjson._emit.reasoning import EmitterReasoning
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Call, Message, OfBlock, OfMessage, Turn
@@ -27,10 +27,13 @@ from agjson.types import (
     UnsetType,
 )
 
-__all__ = ["NATIVE_CALL_ID", "EmitterCalls"]
+__all__ = ["NATIVE_CALL_ID", "SYNTHESIZED", "EmitterCalls"]
 
 NATIVE_CALL_ID = "agjson/nativeToolCallId"
 """The `providerMetadata` key that keeps the native id of a call that had to be renamed; it never reaches a provider."""
+
+SYNTHESIZED = "agjson/synthesized"
+"""The `tool_metadata` key that marks a call which nobody made: it announces a result whose call is out of sight."""
 
 
 class EmitterCalls(EmitterReasoning):
@@ -181,7 +184,7 @@ class EmitterCalls(EmitterReasoning):
 
     def _announce(self, native: str, name: str | None, turn: Turn, message_id: str | None = None) -> Call:
         """Open a call that the framework has only mentioned, so that what follows has something to refer to."""
-        metadata: AgMeta = {"agjson/synthesized": True}
+        metadata: AgMeta = {SYNTHESIZED: True}
         start = ToolStart(
             seq=self._seq,
             tool_call_id=native,

@@ -6,7 +6,7 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.core import EmitterCore
+from agjson._emit.base import EmitterBase
 from agjson._emit.state import Message, OfMessage, OwnId, Turn
 from agjson.types import (
     AgMeta,
@@ -23,7 +23,7 @@ from agjson.types import (
 __all__ = ["EmitterMessages"]
 
 
-class EmitterMessages(EmitterCore):
+class EmitterMessages(EmitterBase):
     """Messages."""
 
     def open_message(self, turn_id: str | None = None, *, candidate_index: Number = 0) -> str | None:

@@ -1,4 +1,4 @@
-"""Reasoning and whole blocks of the emitter (spec §5 reasoning.*, content.block, §8 item 9)."""
+"""Reasoning of the emitter (spec §5 reasoning.*, §8 item 9)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.state import Block, Call, Message, OfBlock, OfMessage, Turn
+from agjson._emit.state import Block, Call, Message, OfBlock, Turn
 from agjson._emit.text import EmitterText
 from agjson.types import (
     AgBlock,
@@ -17,7 +17,6 @@ from agjson.types import (
     AgReasoningMode,
     CompactionBlock,
     ContentBlock,
-    DataBlock,
     Number,
     ReasoningBlock,
     ReasoningDelta,
@@ -33,7 +32,7 @@ __all__ = ["EmitterReasoning", "without_empty_opaque"]
 
 
 class EmitterReasoning(EmitterText):
-    """Reasoning blocks, and blocks delivered whole."""
+    """Reasoning blocks."""
 
     def reasoning_start(
         self,
@@ -385,58 +384,6 @@ class EmitterReasoning(EmitterText):
             self.reasoning_opaque(block.id, opaque.value, kind=opaque.kind, provider=opaque.provider)
         self.reasoning_end(block.id, provider=provider)
         return block.id
-
-    # Whole blocks
-
-    def content_block(
-        self,
-        block: AgBlock,
-        *,
-        transient: bool | None = None,
-        candidate_index: Number | None = None,
-        turn_id: str | None = None,
-        message_id: str | None = None,
-        as_emitted: bool = False,
-        **envelope: Unpack[OfMessage],
-    ) -> None:
-        """Emit a whole block at once (spec §5 content.block). For text, reasoning and tools prefer `Emitter.block`.
-
-        A tool call in it gets an id of its own, as `Emitter.tool_start` gives it.
-
-        Args:
-            block: the block.
-            transient: shown now, never stored; such a block opens no message.
-            candidate_index: which candidate; absent is 0.
-            turn_id: as for `text_start`.
-            message_id: as for `text_start`.
-            as_emitted: a result in it names a call of an earlier invoke by its emitted id, as for `tool_done`.
-            **envelope: ``id``, ``parent_id``, ``meta``.
-        """
-        turn = self._owner(turn_id, message_id)
-        event = ContentBlock(
-            seq=self._seq,
-            block=without_empty_opaque(block),
-            transient=transient,
-            candidate_index=candidate_index,
-            turn_id=turn.id,
-            message_id=message_id,
-            **envelope,
-        )
-        if turn.closed is not None:
-            self._refuse_closed(event, turn)
-        elif transient or (isinstance(block, DataBlock) and block.transient):
-            named = self._messages.get(message_id or "")
-            event = replace(event, message_id=None if named is None else named.id)
-            self._put_block(event, turn, None, as_emitted=as_emitted)
-        else:
-            message = self._home(turn, message_id, candidate_index)
-            index = message.candidate or candidate_index
-            event = replace(event, message_id=message.id, candidate_index=index)
-            self._put_block(event, turn, message, as_emitted=as_emitted)
-
-    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None, *, as_emitted: bool) -> None:
-        """Emit a block that goes to a message, or nowhere when it is transient."""
-        self._put(replace(event, seq=self._seq))
 
 
 def without_empty_opaque(block: AgBlock) -> AgBlock:

@@ -1,4 +1,4 @@
-"""Tool results of the emitter, and whole blocks of every kind (spec §2.1, §2.2, §5 tool.done, §8 item 15)."""
+"""Tool results of the emitter (spec §2.1, §2.2, §5 tool.done, §8 item 15)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
+from agjson._emit.base import Gate
 from agjson._emit.calls import EmitterCalls
-from agjson._emit.core import Gate
 from agjson._emit.reasoning import without_empty_opaque
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Call, Message, OfMessage, Turn
@@ -18,22 +18,16 @@ from agjson.types import (
     AgPendingInput,
     AgProviderMeta,
     AgToolOutcome,
-    ContentBlock,
     JsonValue,
     ListOf,
     Number,
-    ReasoningBlock,
-    TextBlock,
-    ToolCallBlock,
     ToolDone,
-    ToolResultBlock,
     UnsetType,
 )
 
-__all__ = ["EmitterResults"]
+__all__ = ["KEPT", "EmitterResults", "agreeing"]
 
-# What a later result of the same call keeps from a partial one unless it says otherwise (spec §2.2).
-_KEPT = (
+KEPT = (
     "outcome",
     "structured_content",
     "ui_data",
@@ -43,10 +37,11 @@ _KEPT = (
     "tool_metadata",
     "dynamic",
 )
+"""What a later result of the same call keeps from a partial one unless it says otherwise (spec §2.2)."""
 
 
 class EmitterResults(EmitterCalls):
-    """Tool results, and blocks delivered in the way that suits them."""
+    """Tool results."""
 
     def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
         super().__init__(turn_id, thread_id, settings, gate)
@@ -154,7 +149,7 @@ class EmitterResults(EmitterCalls):
             message_id=message_id,
             turn_id=turn.id,
             **envelope,
-            **_agreeing(fields, partial=bool(more)),
+            **agreeing(fields, partial=bool(more)),
         )
         if turn.closed is not None:
             self._refuse_closed(event, turn)
@@ -183,7 +178,7 @@ class EmitterResults(EmitterCalls):
             landing, is_new = held_by, False
         if partial:
             fields = {**{name: getattr(event, name) for name in fields}, **partial, **_kept(event)}
-            event = replace(event, **_agreeing(fields, partial=bool(more)))
+            event = replace(event, **agreeing(fields, partial=bool(more)))
         in_open_message = landing.open and held_by is None and (in_place or message_id is None)
         if not in_open_message and message_id is not None and landing.id != message_id:
             event = replace(event, meta={**(event.meta or {}), "agjson/nativeMessageId": message_id})
@@ -221,122 +216,22 @@ class EmitterResults(EmitterCalls):
                 return message, False
         return Message(self._renamed(named, self._messages), turn, None, native=named), True
 
-    # Whole blocks
-
-    def _put_block(self, event: ContentBlock, turn: Turn, message: Message | None, *, as_emitted: bool) -> None:
-        block = event.block
-        call = None
-        if isinstance(block, ToolCallBlock) and message is not None:
-            native = block.tool_call_id
-            id, metadata = self._call_name(native, turn, block.provider_metadata)
-            event = replace(event, block=replace(block, tool_call_id=id, provider_metadata=metadata))
-            call = Call(id, message)
-        elif isinstance(block, ToolResultBlock):
-            event = replace(event, block=self._result_block(block, turn, event.message_id, as_emitted=as_emitted))
-        self._put(replace(event, seq=self._seq))
-        if call is not None and isinstance(block, ToolCallBlock):
-            call.assembled = True
-            self._enter_call(call, block.tool_call_id)
-
-    def _result_block(
-        self, block: ToolResultBlock, turn: Turn, message_id: str | None, *, as_emitted: bool
-    ) -> ToolResultBlock:
-        # A call that came with this invoke is meant first, whatever it is named by: it may have been renamed just now.
-        call = self._calls.get(block.tool_call_id)
-        id = self._call_ref(block.tool_call_id, as_emitted=as_emitted) if call is None else call.id
-        if id is None:
-            call = self._announce(block.tool_call_id, None, turn, message_id)
-            id = call.id
-        if call is not None and not call.assembled and not call.message.removed:
-            self._assemble(call)
-        names = (*_KEPT, "error_text", "pending_input", "is_error", "meta")
-        agreeing = _agreeing({name: getattr(block, name) for name in names}, partial=False)
-        return replace(block, tool_call_id=id, preliminary=None, **agreeing)
-
-    def block(
-        self,
-        block: AgBlock,
-        *,
-        id: str | None = None,
-        candidate_index: Number | None = None,
-        turn_id: str | None = None,
-        message_id: str | None = None,
-    ) -> None:
-        """Emit a whole block in the way that suits it (spec §5.0 INV-DELTA): streamed where events can say all of it.
-
-        Text and reasoning go out as start, delta and end, a tool call as start and assembled arguments. What these
-        events cannot carry (annotations, ``providerDetails``, a call's ``provider``), and every other kind, is one
-        `content_block`.
-
-        Args:
-            block: the block.
-            id: a native id for a text or reasoning block; absent: one is derived.
-            candidate_index: which candidate; absent is 0.
-            turn_id: as for `text_start`.
-            message_id: as for `text_start`.
-        """
-        if isinstance(block, TextBlock) and block.annotations is None:
-            self.text(
-                block.text,
-                id=id,
-                citations=block.citations,
-                provider_metadata=block.provider_metadata,
-                meta=block.meta,
-                candidate_index=candidate_index,
-                turn_id=turn_id,
-                message_id=message_id,
-            )
-        elif isinstance(block, ReasoningBlock) and block.annotations is None and block.provider_details is UNSET:
-            self.reasoning(
-                block.text,
-                id=id,
-                opaque=block.opaque,
-                provider=block.provider,
-                item_id=block.item_id,
-                provider_metadata=block.provider_metadata,
-                meta=block.meta,
-                candidate_index=candidate_index,
-                turn_id=turn_id,
-                message_id=message_id,
-            )
-        elif isinstance(block, ToolCallBlock) and _is_streamable(block):
-            self.tool_call(
-                block.tool_call_id,
-                block.name,
-                block.input,
-                server_name=block.server_name,
-                provider_executed=block.provider_executed,
-                title=block.title,
-                signature=block.signature,
-                tool_metadata=block.tool_metadata,
-                ui_visibility=block.ui_visibility,
-                item_id=block.item_id,
-                provider_metadata=block.provider_metadata,
-                candidate_index=candidate_index,
-                turn_id=turn_id,
-                message_id=message_id,
-            )
-        else:
-            self.content_block(block, candidate_index=candidate_index, turn_id=turn_id, message_id=message_id)
-
 
 def _kept(event: ToolDone) -> dict[str, Any]:
-    return {name: value for name in _KEPT if (value := getattr(event, name)) is not None and value is not UNSET}
+    return {name: value for name in KEPT if (value := getattr(event, name)) is not None and value is not UNSET}
 
 
-def _is_streamable(block: ToolCallBlock) -> bool:
-    return (
-        block.annotations is None
-        and block.meta is None
-        and block.provider is None
-        and block.provider_call_index is None
-    )
-
-
-def _agreeing(fields: dict[str, Any], *, partial: bool) -> dict[str, Any]:
+def agreeing(fields: dict[str, Any], *, partial: bool) -> dict[str, Any]:
     """Fields of a result that say the same (spec §2, §2.2): flags against the outcome move into ``meta``.
 
     A partial result carries none of the flags, as its final result could not take them back.
+
+    Args:
+        fields: the fields of the result; flags that move are set to None in it.
+        partial: the result is not the last of its call.
+
+    Returns:
+        The fields to use, ``outcome`` and ``meta`` among them.
     """
     outcome = fields["outcome"]
     if outcome is None:

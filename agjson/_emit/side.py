@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.core import Gate
+from agjson._emit.base import Gate
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Envelope, OwnId, Turn
 from agjson._emit.turns import EmitterTurns

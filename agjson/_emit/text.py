@@ -6,7 +6,7 @@ from typing import Literal, Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.core import Gate
+from agjson._emit.base import Gate
 from agjson._emit.messages import EmitterMessages
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Block, Call, Message, OfBlock, Turn

@@ -7,8 +7,8 @@ from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from agjson._emit.core import TRUNCATED, Gate
-from agjson._emit.results import EmitterResults
+from agjson._emit.base import TRUNCATED, Gate
+from agjson._emit.blocks import EmitterBlocks
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Envelope, Message, OfMessage, Turn
 from agjson.types import (
@@ -49,7 +49,7 @@ from agjson.types import (
 __all__ = ["EmitterTurns"]
 
 
-class EmitterTurns(EmitterResults):
+class EmitterTurns(EmitterBlocks):
     """Terminals, asks, nested turns, snapshots."""
 
     def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:

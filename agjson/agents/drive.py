@@ -13,11 +13,11 @@ from agjson.agents.closing import (
     running_loop,
     settled,
 )
-from agjson.agents.core import FoldError, Run
 from agjson.agents.errors import UnknownContinuationError
 from agjson.agents.invocation import Invocation
-from agjson.agents.loop import PrivateLoop, run_through
 from agjson.agents.parts import AgentParts
+from agjson.agents.private_loop import PrivateLoop, run_through
+from agjson.agents.run import FoldError, Run
 from agjson.agents.source import CallbackSource
 from agjson.agents.store import ThreadLease, ThreadStore
 from agjson.failures import is_cancellation, trace_of

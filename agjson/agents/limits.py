@@ -37,30 +37,11 @@ from agjson.types import (
 )
 from agjson.wire import to_dict
 
-__all__ = ["ClientLimits", "refused_asks"]
+__all__ = ["ClientLimits"]
 
 _Delta: TypeAlias = TextDelta | ReasoningDelta
 
 _ALL_ASKS: frozenset[AgAskKind] = frozenset(("approval", "form", "text", "choice", "auth", "url"))
-
-
-def refused_asks(capabilities: AgClientCapabilities | None) -> frozenset[AgAskKind]:
-    """The kinds of asks that a client says it cannot answer; what it does not mention it can.
-
-    Args:
-        capabilities: what the client said; None: nothing.
-    """
-    hitl = None if capabilities is None else capabilities.hitl
-    if hitl is None:
-        return frozenset()
-    if hitl.ask is False:
-        return _ALL_ASKS
-    kinds: list[AgAskKind] = []
-    if hitl.form is False:
-        kinds.append("form")
-    if hitl.auth is False:
-        kinds.append("auth")
-    return frozenset(kinds)
 
 
 class ClientLimits:
@@ -95,7 +76,7 @@ class ClientLimits:
         state_record = None if capabilities is None else capabilities.state
         self._whole = streaming is not None and streaming.partial_messages is False
         self._no_patch = state_record is not None and state_record.json_patch is False
-        self._refused = refused_asks(capabilities)
+        self._refused = _refused_asks(capabilities)
         self._state = state
         self._memory: dict[tuple[str, str], JsonValue] = {
             (record.scope, record.key or ""): record.value for record in memory
@@ -271,6 +252,21 @@ class ClientLimits:
                 meta={**(event.meta or {}), "agjson/refused": beside} if beside else event.meta,
             )
         )
+
+
+def _refused_asks(capabilities: AgClientCapabilities | None) -> frozenset[AgAskKind]:
+    """The kinds of asks that a client says it cannot answer; what it does not mention it can."""
+    hitl = None if capabilities is None else capabilities.hitl
+    if hitl is None:
+        return frozenset()
+    if hitl.ask is False:
+        return _ALL_ASKS
+    kinds: list[AgAskKind] = []
+    if hitl.form is False:
+        kinds.append("form")
+    if hitl.auth is False:
+        kinds.append("auth")
+    return frozenset(kinds)
 
 
 def _without_place(event: TurnDone, outcome: PausedOutcome) -> dict[str, JsonValue]:

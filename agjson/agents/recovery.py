@@ -9,11 +9,11 @@ from dataclasses import replace as replace_fields
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agjson.agents.notes import Notes, note
+from agjson.agents.notes import Notes, Terminal, note
 from agjson.agents.thread import Thread
 from agjson.emitter import Emitter
 from agjson.fold import Reducer
-from agjson.types import AgReduceResult, AgStreamEvent, TurnAbort, TurnDone, TurnError, TurnStart
+from agjson.types import AgReduceResult, AgStreamEvent, TurnAbort, TurnStart
 
 __all__ = ["INTERRUPTED", "Recovered", "recover"]
 
@@ -39,17 +39,17 @@ class Recovered:
 
 
 def recover(thread: Thread, turn_id: str, events: Iterable[AgStreamEvent], *, reason: str = INTERRUPTED) -> Recovered:
-    """Close a turn that nobody runs any more.
+    """Close a turn that nobody runs any more (spec §5.0 INV-FLUSH).
+
+    Events that no emitter would write (a gap, a stream that does not fold) are the fault of a store or an adapter. A
+    thread is not lost for it: what comes before a gap counts, and of a stream that does not fold only that there was a
+    turn.
 
     Args:
         thread: what `ThreadLease.begin` was told.
         turn_id: the turn.
         events: what of it was noted, in order and without a gap from the first; perhaps nothing.
         reason: why, for `turn.abort`.
-
-    Events that no emitter would write (a gap, a stream that does not fold) are the fault of a store or an adapter. A
-    thread is not lost for it: what comes before a gap counts, and of a stream that does not fold only that there was a
-    turn.
     """
     noted = _without_gap(events)
     folded = (
@@ -97,7 +97,7 @@ def _ends(
     thread: Thread, turn_id: str, noted: list[AgStreamEvent], reason: str
 ) -> Iterator[tuple[int, list[AgStreamEvent]]]:
     """Ways to end the turn, the best one first: how many of the noted events count, and what follows them."""
-    if any(isinstance(event, (TurnDone, TurnError, TurnAbort)) and event.turn_id == turn_id for event in noted):
+    if any(isinstance(event, Terminal) and event.turn_id == turn_id for event in noted):
         yield len(noted), []
     else:
         yield len(noted), _closing(thread, turn_id, noted, reason)

@@ -101,8 +101,7 @@ class CallbackSource(Generic[T]):
         """Hand out an event from a thread; waits while the buffer is full.
 
         On a thread that runs an event loop it does not wait, since that would stop the loop, and perhaps the reader
-        with
-        it: the buffer grows over its limit.
+        with it: the buffer grows over its limit.
 
         Args:
             item: the event.

@@ -4,7 +4,7 @@
 are not among them: the first compares two folds, the second needs the framework's own stream.
 """
 
-from agjson.checker.core import Checker, Item, check
+from agjson.checker.checker import Checker, Item, check
 from agjson.checker.rules import RULES, Violation
 
 __all__ = ["RULES", "Checker", "Item", "Violation", "check"]

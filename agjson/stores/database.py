@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from agjson.agents.closing import running_loop
-from agjson.stores.errors import StoreClosedError
+from agjson.stores.errors import StoreClosedError, StoreFileError
 from agjson.stores.schema import connect, migrate
 from agjson.stores.writer import Work, Writer, typed_error
 
@@ -57,7 +57,8 @@ class Database:
         self._closed = False
         self._connections: list[sqlite3.Connection] = []
         self._pool = ThreadPoolExecutor(_READERS, thread_name_prefix="agjson-store-reader")
-        self.writer = Writer(path, self._open_writer, beat=beat, interval=interval, last=last)
+        self._identity: tuple[int, int] | None = None
+        self.writer = Writer(path, self._open_writer, check=self._check_file, beat=beat, interval=interval, last=last)
 
     @property
     def is_usable(self) -> bool:
@@ -123,10 +124,27 @@ class Database:
         connection = self._connect()
         try:
             migrate(connection)
+            self._identity = self._file()
         except BaseException:
             connection.close()
             raise
         return connection
+
+    def _check_file(self) -> None:
+        """See that the path still names the open file: what is written to another one is lost when it is closed.
+
+        Raises:
+            StoreFileError: the file was deleted, moved or replaced.
+        """
+        if self._file() != self._identity:
+            raise StoreFileError(f"{self._path}: the file was deleted, moved or replaced while it was open")
+
+    def _file(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _connect(self) -> sqlite3.Connection:
         return connect(self._path, busy_timeout=self._busy_timeout, synchronous=self._synchronous)

@@ -135,7 +135,7 @@ class SQLiteThreadLease(ThreadLease):
             await self._store.write(lambda connection: runs.release(connection, token))
         except Exception as error:
             # It lapses by itself, as nothing is reported of it any more.
-            _LOG.warning("the right to run a thread is not released: %s", error)
+            _LOG.warning("the right to run a thread is not released: %s", type(error).__name__)
 
     def _give_back(self) -> bool:
         if self._token not in self._held.tokens or self._held.pid != os.getpid():

@@ -73,12 +73,69 @@ _VERSION_1 = (
 )
 
 
+# Asks and what is decided about them (`agjson.approvals`).
+_VERSION_2 = (
+    # The asks of one turn. What is claimed, and how that ended, is in the JSON.
+    """CREATE TABLE ask_batches (
+        key INTEGER PRIMARY KEY,
+        thread INTEGER NOT NULL REFERENCES threads (key) ON DELETE CASCADE,
+        turn_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        json BLOB NOT NULL,
+        UNIQUE (thread, turn_id)
+    )""",
+    "CREATE INDEX ask_batches_open ON ask_batches (thread) WHERE state IN ('open', 'claimed')",
+    # `issued` never changes; `course` is what came after it.
+    """CREATE TABLE asks (
+        thread INTEGER NOT NULL REFERENCES threads (key) ON DELETE CASCADE,
+        ask_id TEXT NOT NULL,
+        batch INTEGER NOT NULL REFERENCES ask_batches (key) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        token_hash BLOB,
+        issued BLOB NOT NULL,
+        course BLOB,
+        PRIMARY KEY (thread, ask_id)
+    )""",
+    "CREATE INDEX asks_by_batch ON asks (batch, place)",
+    "CREATE INDEX asks_by_token ON asks (token_hash) WHERE token_hash IS NOT NULL",
+    """CREATE TABLE standing_rules (
+        key INTEGER PRIMARY KEY,
+        rule_id TEXT NOT NULL UNIQUE,
+        owner TEXT,
+        thread INTEGER REFERENCES threads (key) ON DELETE CASCADE,
+        json BLOB NOT NULL
+    )""",
+    "CREATE INDEX standing_rules_by_owner ON standing_rules (owner)",
+    "CREATE INDEX standing_rules_by_thread ON standing_rules (thread)",
+    # What frameworks need to continue; a row goes when it is taken.
+    """CREATE TABLE continuations (
+        thread INTEGER NOT NULL REFERENCES threads (key) ON DELETE CASCADE,
+        name BLOB NOT NULL,
+        put_at INTEGER NOT NULL,
+        value BLOB NOT NULL,
+        PRIMARY KEY (thread, name)
+    )""",
+    # What counts once: digests of sealed continuations that were used.
+    """CREATE TABLE spent (
+        thread INTEGER NOT NULL REFERENCES threads (key) ON DELETE CASCADE,
+        digest BLOB NOT NULL,
+        PRIMARY KEY (thread, digest)
+    ) WITHOUT ROWID""",
+)
+
+
 def _version_1(connection: sqlite3.Connection) -> None:
     for statement in _VERSION_1:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_version_1,)
+def _version_2(connection: sqlite3.Connection) -> None:
+    for statement in _VERSION_2:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_version_1, _version_2)
 """What makes each version of the schema from the one before, in order; ``PRAGMA user_version`` counts those done."""
 
 

@@ -29,6 +29,7 @@ from agjson.stores.tables import (
     as_id,
     as_microseconds,
     as_sql,
+    begun_owner,
     change_between,
     read_thread,
 )
@@ -286,13 +287,19 @@ class SQLiteThreadStore(SharedThreadStore):
         def work(connection: sqlite3.Connection) -> LoggedTurn | None:
             row = connection.execute(
                 "SELECT threads.turn_id, coalesce((SELECT max(last_seq) FROM log WHERE thread = key), -1),"
-                " runs.turn_id IS NULL FROM threads LEFT JOIN runs ON thread = key WHERE thread_id = ?",
+                " runs.turn_id IS NULL, runs.begun, threads.owner"
+                " FROM threads LEFT JOIN runs ON thread = key WHERE thread_id = ?",
                 (as_sql(thread_id),),
             ).fetchone()
             if row is None or row[0] is None:
                 return None
-            turn_id, last_seq, ended = row
-            return LoggedTurn(turn_id=as_id(turn_id), last_seq=last_seq, ended=bool(ended))
+            turn_id, last_seq, ended, begun, owner = row
+            return LoggedTurn(
+                turn_id=as_id(turn_id),
+                last_seq=last_seq,
+                ended=bool(ended),
+                owner=begun_owner(thread_id, begun) if not ended else None if owner is None else as_id(owner),
+            )
 
         return await self._read_settled(thread_id, work)
 

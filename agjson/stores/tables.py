@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import is_
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -25,7 +25,7 @@ from agjson.types import (
     AgTurnRecord,
 )
 from agjson.wire import encode
-from agjson.wire._json import plain
+from agjson.wire._json import members, plain
 from agjson.wire._reader import reader
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "as_id",
     "as_microseconds",
     "as_sql",
+    "begun_owner",
     "begun_thread",
     "change_between",
     "encode_begun",
@@ -280,6 +281,24 @@ def encode_begun(stored: Thread | None, thread: Thread) -> bytes:
     history = (thread.result, thread.ids, thread.nested)
     is_stored = history == (before.result, before.ids, before.nested)
     return encode_settings(thread) if is_stored else encode_thread(thread)
+
+
+def begun_owner(thread_id: str, begun: bytes) -> str | None:
+    """Who the thread belongs to that `encode_begun` was given.
+
+    Args:
+        thread_id: its id.
+        begun: what `encode_begun` made.
+
+    Raises:
+        DamagedStoreError: it is not that.
+    """
+    try:
+        # The rest, which may be a long history, is not read: readers of a running turn ask often.
+        owner = members(begun, "$").get("owner")
+        return None if owner is None else cast("str", reader(str)(owner, "$.owner", True))
+    except DecodeError as error:
+        raise DamagedStoreError(_unreadable(thread_id, error)) from None
 
 
 def begun_thread(stored: Thread | None, thread_id: str, begun: bytes) -> Thread:

@@ -75,7 +75,8 @@ def decode_thread(data: str | bytes) -> Thread:
         data: the JSON text.
 
     Raises:
-        DecodeError: it is not the text of a thread; ``path`` names the place.
+        DecodeError: it is not the text of a thread; ``path`` names the place. A member that is missing or does not fit
+            raises its subclass `ValidationError`.
     """
     found = members(utf8(data), "$")
     settings = _read_settings(found)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from agjson.agents.closing import running_loop
+from agjson.failures import trace_of
 from agjson.stores.errors import (
     DamagedStoreError,
     StoreClosedError,
@@ -91,6 +92,7 @@ class Writer:
     Args:
         path: the file, for messages.
         open: opens the connection; called in the thread. What it raises fails everything that is asked of the writer.
+        check: called before each transaction; raises where the file is not the store any more.
         beat: asked every `interval` seconds for what is to be done then, in a transaction of its own; None: nothing.
         interval: seconds.
         last: the same, before the connection is closed.
@@ -101,12 +103,14 @@ class Writer:
         path: object,
         open: Callable[[], sqlite3.Connection],
         *,
+        check: Callable[[], None],
         beat: Callable[[], Work[object] | None],
         interval: float,
         last: Callable[[], Work[object] | None],
     ) -> None:
         self._path = path
         self._open = open
+        self._check = check
         self._beat = beat
         self._interval = interval
         self._last = last
@@ -191,7 +195,7 @@ class Writer:
             self._serve(connection)
             self._regularly(connection, self._last)
         except BaseException as error:
-            _LOG.exception("%s: the store has failed", self._path)
+            _LOG.error("%s: the store has failed: %s", self._path, trace_of(error))
             self._refuse(typed_error(error, self._path))
         finally:
             connection.close()
@@ -237,10 +241,15 @@ class Writer:
     def _settle(self, connection: sqlite3.Connection, group: list[_Job]) -> None:
         """Do a group, and tell those who wait, whatever happens."""
         try:
+            self._check()
             self._commit(connection, group)
         except BaseException as error:
+            failure = typed_error(error, self._path)
+            with self._lock:
+                # Before anybody hears of it, so that whoever asks again has a new writer.
+                self.failure = failure
             for job in group:
-                job.error = typed_error(error, self._path)
+                job.error = failure
             raise
         finally:
             _tell(group)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from agjson.emitter import SYNTHESIZED
 from agjson.types import (
     AgMessage,
     CompactionBlock,
@@ -25,8 +26,6 @@ __all__ = ["OCCURRENCE", "Occurrence", "Place", "Scan", "Stray", "occurrences", 
 
 OCCURRENCE = "agjson/occurrence"
 """The key of a result's ``_meta`` that names its call (`Occurrence.name`), where several of its id were open."""
-
-_SYNTHESIZED = "agjson/synthesized"
 
 
 class Place(NamedTuple):
@@ -272,7 +271,7 @@ class _Scanner:
 
     def call(self, block: ToolCallBlock, place: Place) -> None:
         id = block.tool_call_id
-        if block.tool_metadata and block.tool_metadata.get(_SYNTHESIZED):
+        if block.tool_metadata and block.tool_metadata.get(SYNTHESIZED):
             self.found.announced.append(place)
             return
         draft = _Draft(self._key(id), block, place)

@@ -275,15 +275,8 @@ class _Builder:
             if call.place.message > self.owned:
                 hidden.add(group[call.place.message])
             else:
-                raise TranscriptError(
-                    Problem(
-                        code="owned_call_open",
-                        message=f"the service has call {call.call_id!r} and takes nothing before its result",
-                        path=call.place.path,
-                        message_id=call.place.message_id,
-                        call_id=call.call_id,
-                    )
-                )
+                words = f"the service has call {call.call_id!r} and takes nothing before its result"
+                raise TranscriptError(Problem.at(call.place, call.call_id, "owned_call_open", words))
         return hidden
 
     def _answered(self, call: Occurrence) -> bool:
@@ -329,15 +322,8 @@ class _Builder:
             left = {index: self._calls_left(index) for index in {call.place.message for call in calls}}
             for call in calls:
                 if call.call.signature is not None and left[call.place.message]:
-                    raise TranscriptError(
-                        Problem(
-                            code="reasoning_lost",
-                            message=f"call {call.call_id!r} carries the signature of calls that would stay",
-                            path=call.place.path,
-                            message_id=call.place.message_id,
-                            call_id=call.call_id,
-                        )
-                    )
+                    words = f"call {call.call_id!r} carries the signature of calls that would stay"
+                    raise TranscriptError(Problem.at(call.place, call.call_id, "reasoning_lost", words))
             first = min(self.transcript.rounds.segment[call.place.message] for call in calls)
             for place in self._trailing_reasoning(first, end):
                 self._leave_out(place, "unanswered")
@@ -464,9 +450,7 @@ class _Builder:
 
 def _lacking(code: ProblemCode, words: str, place: Place, call: ToolCallBlock) -> TranscriptError:
     message = f"the reasoning that led to call {call.tool_call_id!r} {words}"
-    return TranscriptError(
-        Problem(code=code, message=message, path=place.path, message_id=place.message_id, call_id=call.tool_call_id)
-    )
+    return TranscriptError(Problem.at(place, call.tool_call_id, code, message))
 
 
 def _result(call: Occurrence) -> ToolResultBlock:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from agjson.errors import ReplayError
+
+if TYPE_CHECKING:
+    from agjson.transcript.occurrence import Place
 
 __all__ = ["Problem", "ProblemCode", "TranscriptError"]
 
@@ -44,6 +47,18 @@ class Problem:
     path: str = "$"
     message_id: str | None = None
     call_id: str | None = None
+
+    @classmethod
+    def at(cls, place: Place, call_id: str, code: ProblemCode, message: str) -> Problem:
+        """A problem with a call or its result.
+
+        Args:
+            place: where it stands.
+            call_id: the id of the call.
+            code: what kind of problem it is.
+            message: what is wrong, in words.
+        """
+        return cls(code=code, message=message, path=place.path, message_id=place.message_id, call_id=call_id)
 
 
 class TranscriptError(ReplayError):

@@ -152,8 +152,7 @@ def stray_problem(stray: Stray, later: dict[str, int]) -> Problem:
         code, words = "result_before_call", "stands before its call"
     else:
         code, words = "result_without_call", "is of a call that is not there"
-    message = f"the result of call {id!r} {words}"
-    return Problem(code=code, message=message, path=place.path, message_id=place.message_id, call_id=id)
+    return Problem.at(place, id, code, f"the result of call {id!r} {words}")
 
 
 def misplaced_problem(block: ToolCallBlock, place: Place) -> Problem:
@@ -163,13 +162,8 @@ def misplaced_problem(block: ToolCallBlock, place: Place) -> Problem:
         block: the call.
         place: where it stands.
     """
-    return Problem(
-        code="misplaced_call",
-        message=f"call {block.tool_call_id!r} stands in a message that is not the assistant's",
-        path=place.path,
-        message_id=place.message_id,
-        call_id=block.tool_call_id,
-    )
+    id = block.tool_call_id
+    return Problem.at(place, id, "misplaced_call", f"call {id!r} stands in a message that is not the assistant's")
 
 
 def unanswered_problem(call: Occurrence) -> Problem:
@@ -185,5 +179,4 @@ def unanswered_problem(call: Occurrence) -> Problem:
     else:
         code = "unanswered_call"
         message = f"call {call.call_id!r} has no result, and nobody is asked for one"
-    place = call.place
-    return Problem(code=code, message=message, path=place.path, message_id=place.message_id, call_id=call.call_id)
+    return Problem.at(call.place, call.call_id, code, message)

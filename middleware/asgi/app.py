@@ -9,7 +9,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore
-from agjson.errors import DecodeError
+from agjson.errors import DecodeError, EncodeError
 from agjson.fold import snapshot
 from agjson.middleware.asgi.errors import Refusal, error_response, new_error_id, refusal_of, refusal_of_host
 from agjson.middleware.asgi.readers import Reader
@@ -37,6 +37,12 @@ from agjson.wire.sse import parse_event_id
 __all__ = ["AgentApp", "Authorize"]
 
 _LOG = logging.getLogger("agjson")
+_T = TypeVar("_T")
+
+# A thread and a turn, percent-encoded, fit into the longest line of a request that common servers take (8 KiB).
+_MAX_ID_BYTES = 1024
+# Read in a few milliseconds, whatever is in it.
+_SMALL_BODY = 16 * 1024
 
 Authorize: TypeAlias = Callable[[Request, AgInput | None], str | Response | Awaitable[str | Response | None] | None]
 """Says whose a request is: a name, or None for nobody in particular. A `Response` refuses it, and so does an exception:
@@ -141,7 +147,6 @@ class AgentApp(Starlette):
             replay_bytes=replay_bytes,
             window=coalesce,
             poll=poll,
-            has_owners=authorize is not None,
             debug=debug,
         )
 
@@ -190,7 +195,7 @@ class AgentApp(Starlette):
         except _Answered as answered:
             response = answered.response
         except Exception as error:
-            response = error_response(refusal_of(error) or self._fault(error))
+            response = self._refused(error)
         if request.method == "HEAD" and not isinstance(response, EventStream):
             response.body = b""
         await response(scope, receive, send)
@@ -208,6 +213,9 @@ class AgentApp(Starlette):
             )
         if route.name == "root":
             return await self._post(request)
+        if route.name == "stop" and _is_of_another_origin(request):
+            # Without a body and a media type of its own, a page may send it anywhere unasked.
+            _check_content(request)
         owner = await self._owner(request, None)
         if route.name == "capabilities":
             return _json(self._agent.capabilities or AgCapabilities())
@@ -217,6 +225,13 @@ class AgentApp(Starlette):
             return await self._get_events(request, route, owner)
         await self._runs.stop(route.thread_id, route.turn_id, owner)
         return _json({"threadId": route.thread_id, "turnId": route.turn_id}, 202)
+
+    def _refused(self, error: Exception) -> Response:
+        """The answer where something was raised; what is not meant for the client does not reach it."""
+        try:
+            return error_response(error if isinstance(error, Refusal) else self._fault(error))
+        except EncodeError as unreadable:  # of what the host has put into it
+            return error_response(self._fault(unreadable))
 
     def _fault(self, error: Exception, secrets: Iterable[str] = ()) -> Refusal:
         """An exception that is nobody's message to the client: told by a name, under which the log has it."""
@@ -233,18 +248,26 @@ class AgentApp(Starlette):
             raise _Answered(owner)
         if owner is not None and not isinstance(owner, str):
             raise TypeError(f"authorize returned {type(owner).__name__}, not a name, None or a Response")
-        return owner
+        # A member of an enumeration and the like is stored, and compared, as the name that it is.
+        return owner if owner is None else str.__str__(owner)
 
     # Runs
 
     async def _post(self, request: Request) -> Response:
         _check_content(request)
         body = await self._body(request)
-        ag_input = decode_input(body)
+        try:
+            ag_input = await _off_the_loop(body, decode_input, body)
+        except DecodeError as error:
+            raise refusal_of(error) or error from None
+        _check_ids(ag_input)
         owner = await self._owner(request, ag_input)
         digest = hashlib.sha256(body).digest()
         thread = await self._runs.thread(ag_input.thread_id, owner)
-        await self._check_trust(request, ag_input, thread)
+        denial = await _off_the_loop(body, self._trust.first_denial, ag_input, thread)
+        if denial is not None:
+            raise Refusal(422, "not_allowed", denial.message, path=denial.path)
+        await self._check_push(request, ag_input)
         repetition = self._runs.repetition(ag_input, owner, digest)
         if repetition is not None:
             raise repetition
@@ -268,16 +291,13 @@ class AgentApp(Starlette):
                 return bytes(body)
         raise Refusal(413, "too_large", f"the body is longer than {limit} bytes", headers={"Connection": "close"})
 
-    async def _check_trust(self, request: Request, ag_input: AgInput, thread: Thread | None) -> None:
-        denial = self._trust.first_denial(ag_input, thread)
-        if denial is None and isinstance(ag_input, StartInput) and ag_input.run is not None:
+    async def _check_push(self, request: Request, ag_input: AgInput) -> None:
+        if isinstance(ag_input, StartInput) and ag_input.run is not None:
             config = ag_input.run.push_notification
             if config is not None and not await self._may_push(config, request):
                 raise Refusal(
                     422, "not_allowed", "this address may not be called back", path="$.run.pushNotification.url"
                 )
-        if denial is not None:
-            raise Refusal(422, "not_allowed", denial.message, path=denial.path)
 
     async def _may_push(self, config: AgPushNotification, request: Request) -> bool:
         policy = self._trust.push_policy
@@ -289,14 +309,19 @@ class AgentApp(Starlette):
     # Threads
 
     async def _get_thread(self, thread_id: str, owner: str | None) -> Response:
-        standing = await self._runs.existing(thread_id, owner)
+        standing = await self._runs.standing(thread_id, owner)
         thread = standing.thread or Thread(thread_id=thread_id)
+        events = snapshot(thread.result)
+        if standing.turn_id is not None and standing.last_event_id is not None:
+            # Numbered so that the event after them is no gap (INV-SEQ).
+            last = parse_event_id(standing.last_event_id)[1]
+            events = snapshot(thread.result, seq=max(last + 1 - len(events), 0))
         return _json(
             {
                 "threadId": thread_id,
                 "turnId": standing.turn_id,
                 "lastEventId": standing.last_event_id,
-                "events": snapshot(thread.result),
+                "events": events,
                 "pending": {"calls": thread.pending.open_calls, "asks": thread.pending.open_asks},
             }
         )
@@ -340,6 +365,31 @@ def _check_content(request: Request) -> None:
             raise Refusal(415, "unsupported_media_type", "the body must be in UTF-8")
     if request.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
         raise Refusal(415, "unsupported_media_type", "the body must not be compressed")
+
+
+def _is_of_another_origin(request: Request) -> bool:
+    """Whether a page sends this from another origin, as browsers tell it; other clients do not say."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is not None and origin.partition("://")[2] != request.headers.get("host")
+
+
+def _check_ids(ag_input: AgInput) -> None:
+    """Refuse ids that no path and no header could name later; each event's id repeats that of its turn."""
+    for name, id in (("threadId", ag_input.thread_id), ("turnId", ag_input.turn_id)):
+        if not id or len(id) > _MAX_ID_BYTES or len(id.encode("utf-8", "surrogatepass")) > _MAX_ID_BYTES:
+            raise Refusal(
+                400, "invalid_input", f"`{name}` must have 1 to {_MAX_ID_BYTES} bytes in UTF-8", path=f"$.{name}"
+            )
+
+
+async def _off_the_loop(body: bytes, function: Callable[..., _T], *arguments: Any) -> _T:
+    """Call a function that takes the longer, the longer the body; other requests must not wait for it."""
+    if len(body) <= _SMALL_BODY:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
 
 
 def _position(request: Request) -> tuple[str | None, int]:

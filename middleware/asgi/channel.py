@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agjson.wire import encode
 from agjson.wire.sse import event_id
 
-__all__ = ["Channel", "Framer"]
+__all__ = ["Channel", "Framer", "event_of"]
 
 
 class Framer:
@@ -44,6 +44,15 @@ class Framer:
         return [b"%b%d\ndata: %b\n\n" % (head, event.seq, encode(event)) for event in events]  # type: ignore[attr-defined]
 
 
+def event_of(frame: bytes) -> bytes:
+    """The JSON of the event of a frame.
+
+    Args:
+        frame: of a `Framer`.
+    """
+    return frame[frame.index(b"\n") + 7 : -2]  # after the id: "\ndata: "
+
+
 class Channel:
     """The events of one turn as server-sent events, in order. A reader is a position in it: slow ones cost nothing.
 
@@ -54,6 +63,7 @@ class Channel:
         max_bytes: how much is kept; over that, the oldest frames go, and readers that are not past them have lost the
             thread.
         first: the ordinal of the first event that will come.
+        on_drop: called with the frames that go, and the ordinal of the first of them.
 
     Attributes:
         turn_id: the turn.
@@ -62,12 +72,20 @@ class Channel:
         ended: nothing will come any more.
     """
 
-    def __init__(self, turn_id: str, *, max_bytes: int, first: int = 0) -> None:
+    def __init__(
+        self,
+        turn_id: str,
+        *,
+        max_bytes: int,
+        first: int = 0,
+        on_drop: Callable[[Sequence[bytes], int], None] | None = None,
+    ) -> None:
         self.turn_id = turn_id
         self.base = first
         self.size = 0
         self.ended = False
         self._max = max_bytes
+        self._on_drop = on_drop
         self._frames: list[bytes] = []
         self._waiting: set[asyncio.Future[bool]] = set()
 
@@ -85,10 +103,12 @@ class Channel:
         if not frames:
             return
         self._frames += frames
-        self.size += sum(map(len, frames))
+        for frame in frames:
+            self.size += len(frame)
         if self.size > self._max:
             self._drop_oldest()
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     def end(self) -> None:
         """Nothing comes any more; readers end where they have read everything. A second call does nothing."""
@@ -116,9 +136,17 @@ class Channel:
         piece = frames[start] if end == start + 1 else b"".join(frames[start:end])
         return piece, self.base + end
 
+    def frames(self, at: int) -> list[bytes]:
+        """The frames from a position on.
+
+        Args:
+            at: the ordinal of the first event wanted; not under `base`.
+        """
+        return self._frames[at - self.base :]
+
     def events(self) -> list[bytes]:
         """The JSON of every event that is kept."""
-        return [frame.split(b"\ndata: ", 1)[1].rstrip(b"\n") for frame in self._frames]
+        return [event_of(frame) for frame in self._frames]
 
     def news(self) -> asyncio.Future[bool]:
         """Becomes true when something comes, or the end; to be given back by `forget`."""
@@ -135,17 +163,19 @@ class Channel:
         self._waiting.discard(news)
 
     def _wake(self) -> None:
-        waiting, self._waiting = self._waiting, set()
-        for news in waiting:
+        for news in self._waiting:
             if not news.done():
                 news.set_result(True)
+        self._waiting.clear()
 
     def _drop_oldest(self) -> None:
-        # More than needed, so that not every event moves the whole list.
-        target = self._max * 3 // 4
+        # More than needed, so that not every event moves the whole list; not much, as what goes may have to be folded.
+        target = self._max - self._max // 64
         gone = 0
         while self.size > target and gone < len(self._frames) - 1:
             self.size -= len(self._frames[gone])
             gone += 1
+        if self._on_drop is not None:
+            self._on_drop(self._frames[:gone], self.base)
         del self._frames[:gone]
         self.base += gone

@@ -21,6 +21,9 @@ __all__ = ["Publisher", "PublishingLease", "PublishingStore"]
 
 _LONGEST_QUEUE = 2000
 _LONGEST_WRITE = 500
+# Events that come faster than this, in seconds, are written together as long as each turn of the loop brings more: most
+# of what a write costs does not depend on its length.
+_BURST = 0.001
 
 
 class Publisher(Protocol):
@@ -92,6 +95,9 @@ class PublishingLease(ThreadLease):
         inner: the lease of the store.
         publisher: what is told of the run.
         window: over how many seconds deltas are joined.
+
+    Attributes:
+        taken: the ordinal of the next event of the driver that was not handed to it yet.
     """
 
     def __init__(self, inner: ThreadLease, publisher: Publisher, window: float) -> None:
@@ -99,13 +105,16 @@ class PublishingLease(ThreadLease):
         self._inner = inner
         self._publisher = publisher
         self._coalescer = Coalescer(window)
+        # Nothing is to be waited for, so events need no queue.
+        self._is_direct = not window and not inner.logs
         self._framer: Framer | None = None
         # Events that the store has not taken yet, and what the readers will get of each.
         self._queue: list[tuple[AgStreamEvent, bytes]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._wrote_at = 0.0
         self._error: Exception | None = None
         self._late: asyncio.TimerHandle | None = None
-        self._taken = 0
+        self.taken = 0
 
     async def begin(self, turn_id: str, thread: Thread) -> None:
         """Note that a turn begins, and whose thread it is from now on."""
@@ -116,11 +125,15 @@ class PublishingLease(ThreadLease):
 
     async def append(self, events: Sequence[AgStreamEvent]) -> None:
         """Log events and publish them."""
+        if self._is_direct and not self._queue and self._framer is not None:
+            self._publisher.publish(self._framer.frames(events))
+            self.taken += len(events)
+            return
         error, self._error = self._error, None
         if error is not None:
             raise error
         self._queue += self._framed(events, flush=False)
-        self._taken += len(events)
+        self.taken += len(events)
         self._set_timer()
         if not self._inner.logs:
             self._publish_queue()
@@ -143,7 +156,7 @@ class PublishingLease(ThreadLease):
             self._coalescer.restore(before)
             raise
         self._queue += last
-        self._taken += len(events)
+        self.taken += len(events)
         self._publisher.stored()
         self._publish_queue()
 
@@ -162,11 +175,10 @@ class PublishingLease(ThreadLease):
         """Publish an event that was delivered although the store has not taken it: its end could not be stored.
 
         Args:
-            event: the next event that the driver has delivered; one that was taken is passed over.
+            event: the next event that the driver has delivered; not one that was taken.
         """
-        if event.seq >= self._taken:
-            self._queue += self._framed((event,), flush=False)
-            self._taken = event.seq + 1
+        self._queue += self._framed((event,), flush=False)
+        self.taken = event.seq + 1
 
     def publish_rest(self) -> None:
         """Publish what the store has never taken; the run is over."""
@@ -196,6 +208,7 @@ class PublishingLease(ThreadLease):
 
     async def _write(self) -> None:
         while self._queue:
+            await self._gather()
             batch = self._queue[:_LONGEST_WRITE]
             try:
                 await self._inner.append([event for event, _ in batch])
@@ -204,6 +217,13 @@ class PublishingLease(ThreadLease):
                 return
             del self._queue[: len(batch)]
             self._publisher.publish([frame for _, frame in batch])
+            self._wrote_at = monotonic()
+
+    async def _gather(self) -> None:
+        come = 0
+        while come < len(self._queue) < _LONGEST_WRITE and monotonic() - self._wrote_at < _BURST:
+            come = len(self._queue)
+            await asyncio.sleep(0)
 
     def _publish_queue(self) -> None:
         queue, self._queue = self._queue, []

@@ -38,26 +38,48 @@ _SECRET_MEMBERS = frozenset(
         "thoughtSignature",
     )
 )
+# Of an opaque value these say what it is and whose. They are words of every other traceback.
+_OPAQUE_LABELS = frozenset(("kind", "provider"))
 # A client shortens what it quotes, at either end: what is left is found by pieces of this length.
 _PIECE = 12
+# Every piece holds one of the blocks that a secret is cut into, of this length.
+_BLOCK = _PIECE // 2
 _SHORTEST = 6
+# An exception may quote a whole request. What is longer loses its middle: the end says what has failed.
+_LONGEST_FAILURE = 64 * 1024
 
+# Also as the end of a longer name: AUTH_TOKEN, clientSecret.
 _NAMES = (
-    r"authorization|proxy-authorization|x-api-key|api[-_]?key|cookie|set-cookie|token|access[-_]?token|"
-    r"refresh[-_]?token|secret|client[-_]?secret|password|credentials|signature|thought[-_]?signature|"
-    r"request[-_]?state|encrypted[-_]?(?:content|index|reasoning)|redacted[-_]?(?:thinking|data)"
+    r"authorization|api[-_]?key|access[-_]?key(?:[-_]?id)?|private[-_]?key|secret(?:[-_]?key)?|token|password|passwd|"
+    r"passphrase|pwd|credentials?|signature|request[-_]?state|encrypted[-_]?(?:content|index|reasoning)|"
+    r"redacted[-_]?(?:thinking|data)"
 )
-_NAMED = rf"""(?P<keep>\b(?:{_NAMES})\\?["']?\s*[:=]\s*)"""
+# Up to the quote that closes it, one that stands behind a backslash does not; one that is cut off ends with its line.
+_QUOTED = r"""[bru]?(?P<quote>\\*["'])(?:[^\r\n]*?(?<!\\)(?P=quote)|[^\r\n]*)"""
 _PATTERNS = (
-    # "signature": "..." and signature='...', also where they are quoted once more; Authorization: Bearer ..., token=...
+    # "signature": "..." and signature=b'...', also where they are quoted once more; token=...
     re.compile(
-        rf"""(?is){_NAMED}(?:(?P<quote>\\?["']).*?(?P=quote)|"""
+        rf"""(?i)(?P<keep>(?:{_NAMES})(?:\\*["'])?\s*[:=]+\s*)(?:{_QUOTED}|"""
         r"""(?!\[redacted\])[^\s"',;)\]}\\]+(?:[ ]+[^\s"',;)\]}\\]{8,})?)"""
     ),
+    # Headers as pairs: (b'x-api-key', b'...').
+    re.compile(rf"""(?i)(?P<keep>(?:authorization|api[-_]?key|token|secret|cookie)\\*["']\s*,\s*){_QUOTED}"""),
+    re.compile(rf"""(?i)(?P<keep>cookie\\*["']\s*:\s*){_QUOTED}"""),
+    re.compile(r"""(?i)(?P<keep>\bcookie\s*[:=]\s*)(?!\[redacted\])[^\r\n"']+"""),
+    # An opaque value, as an object and as a dict.
+    re.compile(rf"""(?i)(?P<keep>opaque\b[^\r\n]{{0,120}}?\bvalue(?:\\*["'])?\s*[:=]\s*){_QUOTED}"""),
     re.compile(r"(?i)(?P<keep>\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{6,}"),
-    re.compile(r"(?P<keep>)\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}"),
+    re.compile(r"""(?i)(?P<keep>[?&](?:key|sig|auth|code)=)(?!\[redacted\])[^\s&"'#)]+"""),
+    re.compile(r"(?P<keep>)\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{8,}"),
+    re.compile(
+        r"(?P<keep>)\b(?:AIza|ya29\.|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|hf_|gsk_)[A-Za-z0-9_-]{12,}"
+    ),
+    re.compile(r"(?P<keep>)(?<![\w-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]*)?"),
+    re.compile(r"(?s)(?P<keep>)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END[A-Z ]*-----|\Z)"),
     re.compile(r"(?P<keep>://[^\s/:@]*:)[^\s/@]+(?=@)"),
 )
+# What steers a terminal, or makes one line look like two or like another.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def secrets_of(ag_input: AgInput, thread: Thread | None = None, events: Iterable[Mapping[str, Any]] = ()) -> set[str]:
@@ -88,17 +110,20 @@ def secrets_of(ag_input: AgInput, thread: Thread | None = None, events: Iterable
 
 
 def _collect(value: Any, secret: bool, found: set[str]) -> None:
-    waiting: list[tuple[Any, bool]] = [(value, secret)]
+    waiting: list[tuple[Any, bool, bool]] = [(value, secret, False)]
     while waiting:
-        item, is_secret = waiting.pop()
+        item, is_secret, is_opaque = waiting.pop()
         if isinstance(item, str):
             if is_secret:
                 found.add(item)
         elif isinstance(item, Mapping):
+            labels = _OPAQUE_LABELS if is_opaque else frozenset[str]()
             for name, member in item.items():
-                waiting.append((member, is_secret or name in _SECRET_MEMBERS))
+                waiting.append(
+                    (member, (is_secret and name not in labels) or name in _SECRET_MEMBERS, name == "opaque")
+                )
         elif isinstance(item, list):
-            waiting += [(element, is_secret) for element in item]
+            waiting += [(element, is_secret, False) for element in item]
 
 
 class Redactor:
@@ -109,14 +134,13 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._short: list[str] = []
-        self._pieces: set[str] = set()
+        self._short: dict[int, set[str]] = {}
+        self._long: list[str] = []
         for secret in secrets:
-            if len(secret) < _PIECE:
-                self._short.append(secret)
-            else:
-                self._pieces |= {secret[at : at + _PIECE] for at in range(len(secret) - _PIECE + 1)}
-        self._short.sort(key=len, reverse=True)
+            if len(secret) >= _PIECE:
+                self._long.append(secret)
+            elif secret:
+                self._short.setdefault(len(secret), set()).add(secret)
 
     def text(self, text: str) -> str:
         """A text without its secrets.
@@ -124,16 +148,21 @@ class Redactor:
         Args:
             text: any text.
         """
-        if self._pieces:
-            text = self._without_pieces(text)
-        for secret in self._short:
-            text = text.replace(secret, REDACTED)
+        pieces = self._pieces_in(text)
+        if pieces:
+            text = _without_pieces(text, pieces)
+        for length in sorted(self._short, reverse=True):
+            for secret in self._short[length] & _parts(text, length):
+                text = text.replace(secret, REDACTED)
         for pattern in _PATTERNS:
             text = pattern.sub(rf"\g<keep>{REDACTED}", text)
         return text
 
     def failure(self, error: BaseException) -> str:
         """The traceback of an exception and of what caused it, as Python prints it, without its secrets.
+
+        It is indented, and control characters are escaped: what an exception quotes cannot pass for a line of the log.
+        Of a very long one the middle is left out.
 
         Args:
             error: the exception.
@@ -142,21 +171,51 @@ class Redactor:
             told = "".join(traceback.format_exception(error))
         except Exception:  # an exception whose own methods fail
             told = f"{type(error).__name__} (its traceback cannot be printed)"
-        return self.text(told)
+        left_out = len(told) - _LONGEST_FAILURE
+        if left_out > 0:
+            half = _LONGEST_FAILURE // 2
+            told = f"{told[:half]}\n... {left_out} characters ...\n{told[-half:]}"
+        told = _CONTROLS.sub(_escaped, self.text(told)).rstrip("\n")
+        return "  " + told.replace("\n", "\n  ")
 
-    def _without_pieces(self, text: str) -> str:
-        pieces = self._pieces
-        kept: list[str] = []
-        end = start = 0
-        at = 0
-        while at <= len(text) - _PIECE:
-            if text[at : at + _PIECE] in pieces:
-                start = at
-                while at <= len(text) - _PIECE and text[at : at + _PIECE] in pieces:
-                    at += 1
-                kept += (text[end:start], REDACTED)
-                end = at = at + _PIECE - 1
-            else:
+    def _pieces_in(self, text: str) -> set[str]:
+        """The pieces of secrets that a text has. It costs little however much is secret: the text is the short one."""
+        found: set[str] = set()
+        if not self._long or len(text) < _PIECE:
+            return found
+        blocks, pieces = _parts(text, _BLOCK), _parts(text, _PIECE)
+        for secret in self._long:
+            last = len(secret) - _PIECE
+            for at in range(0, len(secret) - _BLOCK + 1, _BLOCK):
+                if secret[at : at + _BLOCK] not in blocks:
+                    continue
+                for start in range(max(0, at - _BLOCK), min(at, last) + 1):
+                    piece = secret[start : start + _PIECE]
+                    if piece in pieces:
+                        found.add(piece)
+        return found
+
+
+def _parts(text: str, length: int) -> set[str]:
+    return {text[at : at + length] for at in range(len(text) - length + 1)}
+
+
+def _without_pieces(text: str, pieces: set[str]) -> str:
+    kept: list[str] = []
+    end = start = 0
+    at = 0
+    while at <= len(text) - _PIECE:
+        if text[at : at + _PIECE] in pieces:
+            start = at
+            while at <= len(text) - _PIECE and text[at : at + _PIECE] in pieces:
                 at += 1
-        kept.append(text[end:])
-        return "".join(kept)
+            kept += (text[end:start], REDACTED)
+            end = at = at + _PIECE - 1
+        else:
+            at += 1
+    kept.append(text[end:])
+    return "".join(kept)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")

@@ -13,6 +13,7 @@ from time import monotonic
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore, UnknownThreadError, recover
 from agjson.failures import Failure
 from agjson.middleware.asgi.channel import Channel, Framer
+from agjson.middleware.asgi.earlier import Earlier
 from agjson.middleware.asgi.errors import TurnExistsError, new_error_id
 from agjson.middleware.asgi.publishing import PublishingLease, PublishingStore
 from agjson.middleware.asgi.redaction import Redactor, secrets_of
@@ -37,6 +38,7 @@ class Run:
         owner: who sent it; None: nobody in particular.
         digest: tells the bytes of the request from others.
         replay_bytes: how much of its stream is kept.
+        folds: what is kept no more is folded, as no log has it.
         debug: exceptions are told as they are.
         on_admitted: called when the run has the sole right to its thread.
         on_ended: called when the run is over and its channel is complete.
@@ -47,6 +49,7 @@ class Run:
         digest: as given.
         begun: done when the turn has begun; fails with what the input was refused for.
         channel: the stream; None until the turn has begun.
+        earlier: the fold of what the channel does not have any more; None: it is not folded.
         is_stored: the thread is saved: what is left is to tell the readers.
         readers: how many read it here.
     """
@@ -58,6 +61,7 @@ class Run:
         owner: str | None,
         digest: bytes,
         replay_bytes: int,
+        folds: bool,
         debug: bool,
         on_admitted: Callable[[Run], None],
         on_ended: Callable[[Run], None],
@@ -69,9 +73,11 @@ class Run:
         # Perhaps nobody is there any more to hear of it.
         self.begun.add_done_callback(lambda begun: begun.cancelled() or begun.exception())
         self.channel: Channel | None = None
+        self.earlier: Earlier | None = None
         self.is_stored = False
         self.readers = 0
         self._replay_bytes = replay_bytes
+        self._folds = folds
         self._debug = debug
         self._on_admitted = on_admitted
         self._on_ended = on_ended
@@ -137,7 +143,9 @@ class Run:
     def begin(self, turn_id: str, thread: Thread) -> None:
         """The turn begins."""
         self._thread = thread
-        self.channel = Channel(turn_id, max_bytes=self._replay_bytes)
+        self.earlier = Earlier(thread.result) if self._folds else None
+        on_drop = None if self.earlier is None else self.earlier.take
+        self.channel = Channel(turn_id, max_bytes=self._replay_bytes, on_drop=on_drop)
         if not self.begun.done():
             self.begun.set_result(None)
 
@@ -188,9 +196,11 @@ class Run:
         try:
             async with aclosing(stream) as events:
                 waited = monotonic()
+                lease = None
                 async for event in events:
-                    if self._lease is not None:
-                        self._lease.publish_untaken(event)
+                    lease = lease or self._lease
+                    if lease is not None and event.seq >= lease.taken:
+                        lease.publish_untaken(event)
                     if monotonic() - waited > _LONGEST_TURN_OF_THE_LOOP:
                         await asyncio.sleep(0)
                         waited = monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
@@ -31,14 +32,30 @@ class Standing(NamedTuple):
     """A thread as it stands.
 
     Attributes:
-        thread: as it is stored; None: its first turn is still running.
+        thread: as it is stored, or with a part of the running turn; None: its first turn is still running.
         turn_id: the turn that runs; None: none does.
-        last_event_id: the last event of what is stored, where it is known.
+        last_event_id: the last event in it, where it is known.
     """
 
     thread: Thread | None
     turn_id: str | None
     last_event_id: str | None
+
+
+class _Latest(NamedTuple):
+    """The latest turn of a thread, wherever it runs.
+
+    Attributes:
+        turn_id: the turn.
+        last_seq: the ordinal of its last event; -1 while it runs.
+        ended: the thread is saved.
+        owner: who the thread belongs to.
+    """
+
+    turn_id: str
+    last_seq: int
+    ended: bool
+    owner: str | None
 
 
 class _Ended(NamedTuple):
@@ -64,7 +81,6 @@ class Runs:
             turns together.
         window: over how many seconds deltas are joined.
         poll: how many seconds apart a shared store is asked what other processes have done.
-        has_owners: threads belong to different people.
         debug: exceptions are told as they are.
     """
 
@@ -81,7 +97,6 @@ class Runs:
         replay_bytes: int,
         window: float,
         poll: float,
-        has_owners: bool,
         debug: bool,
     ) -> None:
         self._agent = agent
@@ -95,7 +110,6 @@ class Runs:
         self._replay_bytes = replay_bytes
         self._window = window
         self._poll = poll
-        self._has_owners = has_owners
         self._debug = debug
         self._open: dict[Run, asyncio.Task[None]] = {}
         # The run that has the right to its thread, by thread.
@@ -121,11 +135,19 @@ class Runs:
             Refusal: it is somebody else's; in the same words as if there were none.
         """
         thread = await self._store.load(thread_id)
-        active = self._active.get(thread_id)
-        theirs = thread.owner if thread is not None else active.owner if active is not None else owner
-        if theirs != owner:
+        if (owner if thread is None else thread.owner) != owner or (
+            thread is None and await self._first_turn_owner(thread_id, owner) != owner
+        ):
             raise unknown_thread(thread_id)
         return thread
+
+    async def _first_turn_owner(self, thread_id: str, owner: str | None) -> str | None:
+        """Whose a thread is that is not saved yet; `owner` where there is none."""
+        active = self._active.get(thread_id)
+        if active is not None:
+            return active.owner
+        latest = await self._latest(thread_id)
+        return owner if latest is None or latest.ended else latest.owner
 
     async def existing(self, thread_id: str, owner: str | None) -> Standing:
         """A thread of somebody, that is there.
@@ -143,27 +165,54 @@ class Runs:
             latest = await self._latest(thread_id)
             if before == latest:
                 break
-        if thread is None and (latest is None or (self._has_owners and thread_id not in self._active)):
-            # A first turn that another process runs is known by its log alone, which does not say whose it is.
+        if thread is None and (latest is None or latest.ended or latest.owner != owner):
+            # Without a thread there is at most its first turn; what is kept of a forgotten one does not count.
             raise unknown_thread(thread_id)
         if latest is None:
             return Standing(thread, None, None)
-        turn_id, last_seq, ended = latest
-        if not ended:
-            return Standing(thread, turn_id, None)
-        return Standing(thread, None, event_id(turn_id, last_seq) if last_seq >= 0 else None)
+        if not latest.ended:
+            return Standing(thread, latest.turn_id, None)
+        last = event_id(latest.turn_id, latest.last_seq) if latest.last_seq >= 0 else None
+        return Standing(thread, None, last)
 
-    async def _latest(self, thread_id: str) -> tuple[str, int, bool] | None:
-        """The latest turn of a thread, the ordinal of its last event (-1 while it runs), and whether it has ended."""
+    async def standing(self, thread_id: str, owner: str | None) -> Standing:
+        """As `existing`; where the running turn is not served from its first event any more, with what it has come to.
+
+        Args:
+            thread_id: which thread.
+            owner: who asks.
+
+        Raises:
+            Refusal: there is none, or it is somebody else's.
+        """
+        standing = await self.existing(thread_id, owner)
+        run = self._begun(thread_id)
+        if (
+            standing.turn_id is None
+            or run is None
+            or run.channel is None
+            or run.earlier is None
+            or not run.earlier.has_begun
+        ):
+            return standing
+        result, last_seq = run.earlier.snapshot(run.channel)
+        thread = standing.thread or Thread(thread_id=thread_id)
+        return Standing(
+            dataclasses.replace(thread, result=result), standing.turn_id, event_id(standing.turn_id, last_seq)
+        )
+
+    async def _latest(self, thread_id: str) -> _Latest | None:
         run = self._begun(thread_id)
         if run is not None and run.channel is not None:
             ended = run.is_stored
-            return run.channel.turn_id, run.channel.next - 1 if ended else -1, ended
+            return _Latest(run.channel.turn_id, run.channel.next - 1 if ended else -1, ended, run.owner)
         if self._shared is not None:
-            latest = await self._shared.latest_turn(thread_id)
-            return None if latest is None else (latest.turn_id, latest.last_seq if latest.ended else -1, latest.ended)
+            logged = await self._shared.latest_turn(thread_id)
+            if logged is None:
+                return None
+            return _Latest(logged.turn_id, logged.last_seq if logged.ended else -1, logged.ended, logged.owner)
         kept = self._ended.get(thread_id)
-        return None if kept is None else (kept.channel.turn_id, kept.channel.next - 1, True)
+        return None if kept is None else _Latest(kept.channel.turn_id, kept.channel.next - 1, True, kept.owner)
 
     # Runs
 
@@ -191,6 +240,7 @@ class Runs:
             owner=owner,
             digest=digest,
             replay_bytes=self._replay_bytes,
+            folds=self._shared is None,
             debug=self._debug,
             on_admitted=self._admitted,
             on_ended=self._over,
@@ -228,15 +278,11 @@ class Runs:
             running: str | None = active.turn_id
         else:
             latest = await self._latest(thread_id)
-            # Whose a thread is that is not saved yet, only the process knows that runs it.
-            running = latest[0] if latest is not None and not latest[2] and await self._is_theirs(refused) else None
+            theirs = latest is not None and not latest.ended and latest.owner == refused.owner
+            running = latest.turn_id if latest is not None and theirs else None
         if running is None:
             return Refusal(409, "thread_busy", error.message, path="$.threadId")
         return Refusal(409, "thread_busy", error.message, path="$.threadId", turnId=running)
-
-    async def _is_theirs(self, refused: Run) -> bool:
-        thread = await self._store.load(refused.thread_id)
-        return not self._has_owners if thread is None else thread.owner == refused.owner
 
     def repetition(self, ag_input: AgInput, owner: str | None, digest: bytes) -> Refusal | None:
         """Whether a request was served already, byte for byte; then it must not run again.
@@ -359,7 +405,7 @@ class Runs:
         if wanted is None:
             return None
         latest = await self._latest(thread_id)
-        if latest is None or latest[0] != wanted:
+        if latest is None or latest.turn_id != wanted:
             # Perhaps it is kept here, but a later turn has begun, perhaps elsewhere.
             raise _resync(after)
         run = self._begun(thread_id)

@@ -63,14 +63,15 @@ class EventStream(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_chunks(self, send: Send) -> None:
+        following = self._chunks.__anext__
         while True:
             try:
-                chunk = await anext(self._chunks, None)
+                chunk = await following()
+            except StopAsyncIteration:
+                return
             except Exception as error:
                 # The response has begun: it ends without a terminal, and the client re-attaches or resyncs.
                 _LOG.error("a stream broke off: %s", type(error).__name__)
-                return
-            if chunk is None:
                 return
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
 

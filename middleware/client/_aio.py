@@ -10,9 +10,11 @@ import anyio
 import httpx
 
 from agjson.middleware.client._base import OWN_LIMITS, ClientBase, TurnBase, head_of, link_error, timeouts
+from agjson.middleware.client._bodies import ACCEPT_ENCODING, apieces
 from agjson.middleware.client._effects import EFFECTS, Answer, Fetch, LinkError, Open, Plan, Read, Request, Sleep
 from agjson.middleware.client._following import Following, ThreadSnapshot
 from agjson.middleware.client._settings import Settings, SettingsArgs
+from agjson.middleware.client.errors import RequestError
 from agjson.types import AgCapabilities, AgStreamEvent, UnknownEvent
 
 __all__ = ["AgentClient", "Turn"]
@@ -209,7 +211,7 @@ class _Carrier:
                 case Open():
                     await self._shut()
                     self._response = await self._send(effect.request)
-                    self._chunks = self._response.aiter_bytes()
+                    self._chunks = apieces(self._response)
                     return head_of(self._response)
                 case Fetch():
                     return await self._fetch(effect.request, effect.limit)
@@ -219,6 +221,8 @@ class _Carrier:
                     await self._shut()
         except httpx.UnsupportedProtocol:
             raise
+        except httpx.InvalidURL as error:
+            raise RequestError("no address can be made for the request", code="invalid_address") from error
         except httpx.RequestError as error:
             raise link_error(error, self._settings) from error
         return None
@@ -230,7 +234,7 @@ class _Carrier:
         response = await self._send(request)
         body = bytearray()
         try:
-            async for chunk in response.aiter_bytes():
+            async for chunk in apieces(response):
                 body += chunk
                 if len(body) > limit:
                     return Answer(head_of(response), bytes(body[:limit]), False)
@@ -242,7 +246,7 @@ class _Carrier:
         built = self._http.build_request(
             request.method,
             request.url,
-            headers={**self._settings.headers, **request.headers},
+            headers={**self._settings.headers, **request.headers, **ACCEPT_ENCODING},
             content=request.body,
             timeout=timeouts(self._settings),
         )

@@ -62,7 +62,11 @@ class ThreadSnapshot:
     asks: Sequence[AgPausedAsk] = ()
 
     def record(self, turn_id: str) -> AgTurnRecord | None:
-        """The record of a turn; None: the snapshot has none."""
+        """The record of a turn; None: the snapshot has none.
+
+        Args:
+            turn_id: the turn.
+        """
         return next((turn for turn in self.result.turns if turn.turn_id == turn_id), None)
 
     @property

@@ -34,6 +34,8 @@ _PLAIN: Final = frozenset((TextDelta, ReasoningDelta, ToolArgsDelta))
 _NOT_AN_EVENT: Final = (b"", b"[DONE]")
 # How often the server must deny that it has a run before the input is sent a second time.
 _LOOKS: Final = 2
+# They are kept for the caller, and a source may have nothing else.
+_MOST_SKIPPED: Final = 1000
 
 
 class Step(Enum):
@@ -75,6 +77,7 @@ class TurnPlan(Requests):
         self._expects_start = False  # the open stream must begin with the start of this turn
         self._can_mend = True
         self._mended = False  # by a snapshot, and no message has begun since
+        self._skipped_bytes = 0
         self._gap_at: float | None = None  # after which event the stream was taken up again for a gap
 
     def run(self) -> Plan[None]:
@@ -334,6 +337,9 @@ class TurnPlan(Requests):
         except DecodeError as error:
             if self.settings.on_malformed == "raise":
                 raise StreamError(error.message, code="malformed_event", path=error.path) from error
+            self._skipped_bytes += len(message.data)
+            if len(following.skipped) >= _MOST_SKIPPED or self._skipped_bytes > self.settings.max_bytes:
+                raise StreamError("too many events are malformed", code="malformed_event") from error
             following.skipped.append(Skipped(error.message, error.path, message.data))
             self._gap_at = following.seq  # to read it again would not help
             return None

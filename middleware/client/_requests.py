@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import urljoin
 
+import httpx
 import msgspec
 
 from agjson.errors import DecodeError
@@ -305,17 +305,22 @@ def _redirect(request: Request, head: Head) -> Request | None:
     if head.status not in _REDIRECTS or not location:
         return None
     # Another server must not be sent what this one was; and only these two keep the method of a POST.
+    base = httpx.URL(head.url)
     try:
-        target = urljoin(head.url, location)
-        follows = target.isascii() and target.isprintable() and same_server(head.url, target)
-    except ValueError:
-        target, follows = "an address that is none", False
-    if not follows or (request.method != "GET" and head.status not in _KEEP_METHOD):
-        # Without its query, which may hold a credential.
-        address = _words(target.partition("?")[0])
-        message = f"the server redirects a {request.method} to {address}, which is not followed"
-        raise RequestError(message, code="redirected", status=head.status)
-    return Request(request.method, target, request.headers, request.body)
+        # Read as the HTTP client reads it, so that what is checked is what is asked.
+        target = base.join(location) if location.isascii() and location.isprintable() else None
+    except (httpx.InvalidURL, ValueError):
+        target = None
+    if target is not None and same_server(base, target) and (request.method == "GET" or head.status in _KEEP_METHOD):
+        # Credentials in the address are the caller's to choose.
+        target = target.copy_with(userinfo=base.userinfo)
+        return Request(request.method, str(target), request.headers, request.body)
+    # Without user and query, which may hold a credential.
+    address = "an address that is none"
+    if target is not None:
+        address = str(target.copy_with(userinfo=b"", query=None, fragment=None))
+    message = f"the server redirects a {request.method} to {_words(address)}, which is not followed"
+    raise RequestError(message, code="redirected", status=head.status)
 
 
 def _circle() -> ClientError:

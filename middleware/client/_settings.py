@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Literal, TypeAlias, TypedDict
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
+
+import httpx
 
 from agjson.wire.sse import DEFAULT_MAX_BYTES
 
 __all__ = ["OnMalformed", "Routes", "Settings", "SettingsArgs", "retry_after", "same_server"]
+
+_PORTS = {"http": 80, "https": 443}
 
 OnMalformed: TypeAlias = Literal["raise", "skip"]
 """What to do with a malformed event of a known type: end with an error, or leave it out and tell."""
@@ -117,7 +121,8 @@ class Routes:
             **query: ``lastEventId``, the place, where a header cannot hold it; ``turnId``, the turn to read from its
                 first event.
         """
-        return self._to(f"/threads/{_segment(thread_id)}/events", urlencode(query, quote_via=quote, safe=""))
+        escaped = urlencode(query, quote_via=quote, safe="", encoding="utf-8", errors="surrogatepass")
+        return self._to(f"/threads/{_segment(thread_id)}/events", escaped)
 
     def stop(self, thread_id: str, turn_id: str) -> str:
         """Where a turn is stopped."""
@@ -153,9 +158,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return max(0.0, moment.timestamp() - time.time())
 
 
-def same_server(one: str, other: str) -> bool:
-    """Whether two addresses are of one server: the same host and port, and not from an encrypted one to an open one."""
-    a, b = urlsplit(one), urlsplit(other)
-    if (a.scheme, b.scheme) == ("http", "https"):
-        return a.hostname == b.hostname
-    return (a.scheme, a.hostname, a.port) == (b.scheme, b.hostname, b.port)
+def same_server(one: httpx.URL, other: httpx.URL) -> bool:
+    """Whether what one address was sent may be sent to another: the same origin, or its encrypted twin.
+
+    Args:
+        one: the address that answered.
+        other: where it points to.
+    """
+    a, b = ((url.scheme, url.host, url.port or _PORTS.get(url.scheme)) for url in (one, other))
+    return a == b or (a == ("http", one.host, 80) and b == ("https", one.host, 443))

@@ -10,9 +10,11 @@ from typing import Any, TypeVar, Unpack, cast
 import httpx
 
 from agjson.middleware.client._base import OWN_LIMITS, ClientBase, TurnBase, head_of, link_error, timeouts
+from agjson.middleware.client._bodies import ACCEPT_ENCODING, pieces
 from agjson.middleware.client._effects import EFFECTS, Answer, Fetch, LinkError, Open, Plan, Read, Request, Sleep
 from agjson.middleware.client._following import Following, ThreadSnapshot
 from agjson.middleware.client._settings import Settings, SettingsArgs
+from agjson.middleware.client.errors import RequestError
 from agjson.types import AgCapabilities, AgStreamEvent, UnknownEvent
 
 __all__ = ["SyncAgentClient", "SyncTurn"]
@@ -211,7 +213,7 @@ class _Carrier:
                 case Open():
                     self._shut()
                     self._response = self._send(effect.request)
-                    self._chunks = self._response.iter_bytes()
+                    self._chunks = pieces(self._response)
                     return head_of(self._response)
                 case Fetch():
                     return self._fetch(effect.request, effect.limit)
@@ -221,6 +223,8 @@ class _Carrier:
                     self._shut()
         except httpx.UnsupportedProtocol:
             raise
+        except httpx.InvalidURL as error:
+            raise RequestError("no address can be made for the request", code="invalid_address") from error
         except httpx.RequestError as error:
             raise link_error(error, self._settings) from error
         return None
@@ -232,7 +236,7 @@ class _Carrier:
         response = self._send(request)
         body = bytearray()
         try:
-            for chunk in response.iter_bytes():
+            for chunk in pieces(response):
                 body += chunk
                 if len(body) > limit:
                     return Answer(head_of(response), bytes(body[:limit]), False)
@@ -244,7 +248,7 @@ class _Carrier:
         built = self._http.build_request(
             request.method,
             request.url,
-            headers={**self._settings.headers, **request.headers},
+            headers={**self._settings.headers, **request.headers, **ACCEPT_ENCODING},
             content=request.body,
             timeout=timeouts(self._settings),
         )

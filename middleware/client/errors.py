@@ -48,7 +48,8 @@ class RequestError(ClientError):
     """The server answered, and the answer is no.
 
     The code is the server's, such as ``thread_busy`` or ``invalid_input``. Where its answer has none, it is
-    ``http_<status>``; ``redirected`` is a redirect that is not followed, to another server or in a circle. What a
+    ``http_<status>``; ``redirected`` is a redirect that is not followed, to another server or in a circle;
+    ``invalid_address`` is a request that was not sent, as no address can hold its ids. What a
     server refuses for now is tried again first, and told when the attempts are used up.
     """
 
@@ -73,5 +74,6 @@ class StreamError(ClientError):
 
     Codes: ``not_a_stream`` (another media type, or no answer body where one is needed), ``malformed_event`` (``path``
     names the place in the event), ``malformed_answer`` (an answer in JSON that is not what it should be), ``too_large``
-    (more bytes than ``max_bytes``).
+    (more bytes than ``max_bytes``), ``unsupported_encoding`` (compressed, and neither by gzip nor by deflate, or more
+    than once).
     """

@@ -235,7 +235,7 @@ def test_the_secrets_of_a_thread_are_found() -> None:
     message = AgMessage(id="m", role="assistant", content=[block])
     result = AgReduceResult(messages=[message], turns=[], artifacts=[], memory=[])
     found = secrets_of(start(said("not a secret")), Thread.of_result("th", result))
-    assert found == {"the-opaque-value", "signature", "detail-1"}
+    assert found == {"the-opaque-value", "detail-1"}
 
 
 @pytest.mark.parametrize("error", [RuntimeError, PermissionError, LookupError])

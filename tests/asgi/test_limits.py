@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ import pytest
 
 from agjson.agents import Agent, MemoryThreadStore, Thread
 from agjson.middleware.asgi import AgentApp, Refusal
-from agjson.wire import encode
+from agjson.wire import encode, to_dict
 from tests.support.asgi_client import JSON, Exchange, request, run, thread_path
 from tests.support.scripted import ScriptAgent, said, start, text, types
 from tests.support.served import waiting
@@ -273,3 +274,49 @@ async def test_a_second_turn_of_the_thread_waits_for_the_first(caplog: pytest.Lo
         await exchange.read()
         # The terminal has been delivered: the next input may follow at once.
         assert types(await run(app, start(said("x", "u2"), turn="t2")))[-1] == "turn.done"
+
+
+@pytest.mark.parametrize("member", ["threadId", "turnId"])
+@pytest.mark.parametrize(
+    ("character", "count", "status"),
+    [("x", 0, 400), ("x", 1024, 200), ("x", 1025, 400), ("é", 512, 200), ("é", 513, 400)],
+)
+async def test_ids_that_every_event_repeats_are_short(member: str, character: str, count: int, status: int) -> None:
+    agent = ScriptAgent(lambda _: text("x"))
+    app = AgentApp(agent)
+    answered, body = await request(app, "POST", "/", {**to_dict(start()), member: character * count})
+    assert answered == status
+    if status == 400:
+        error = {
+            "code": "invalid_input",
+            "message": f"`{member}` must have 1 to 1024 bytes in UTF-8",
+            "path": f"$.{member}",
+        }
+        assert body == {"error": error}
+        assert agent.seen == []
+
+
+async def test_a_long_body_keeps_nobody_waiting() -> None:
+    longest = 0.0
+
+    async def watch() -> None:
+        nonlocal longest
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - before)
+
+    # Deep, and with what the fast reader cannot read: it takes about a second, and all of it is refused.
+    inside = '{"type":"text","text":"\\ud800' + "a" * 1_000_000 + '"}'
+    for _ in range(90):
+        inside = '{"type":"tool-result","toolCallId":"x","content":[' + inside + "]}"
+    body = encode(to_dict(start())).replace(b'{"type":"text","text":"hello"}', inside.encode())
+    app = AgentApp(ScriptAgent(lambda _: text("x")))
+    watching = asyncio.create_task(watch())
+    began = time.perf_counter()
+    async with Exchange(app, "POST", "/", body, JSON) as exchange:
+        assert exchange.status == 422
+    taken = time.perf_counter() - began
+    watching.cancel()
+    assert taken > 0.3
+    assert longest < taken / 2

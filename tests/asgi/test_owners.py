@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 
-from agjson.agents import MemoryThreadStore, SharedThreadStore, Thread, ThreadStore
-from agjson.middleware.asgi import AgentApp, Forbidden, Unauthorized
+from agjson.agents import MemoryThreadStore, SharedThreadStore, Thread, ThreadStore, UnknownThreadError
+from agjson.errors import ValidationError
+from agjson.middleware.asgi import AgentApp, Forbidden, Refusal, Unauthorized
 from agjson.types import AgInput, StartInput
 from tests.support.asgi_client import Exchange, request, run
 from tests.support.scripted import ScriptAgent, calls, results, said, start, text, types
-from tests.support.served import opened, waiting
+from tests.support.served import numbered, opened, waiting
 
 
 def by_header(request: Request, ag_input: AgInput | None) -> str | None:
@@ -123,6 +125,46 @@ async def test_a_first_turn_of_somebody_else_is_not_seen_from_another_server(tmp
             assert (await exchange.events())[-1].type == "turn.done"
 
 
+async def test_a_first_turn_is_its_owners_on_every_server(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with opened("sqlite", tmp_path) as store, opened("sqlite", tmp_path) as other_store:
+        here = AgentApp(ScriptAgent(waiting("one", "two", gate), store=store), authorize=by_header, poll=0.01)
+        there = AgentApp(ScriptAgent(lambda _: text("x"), store=other_store), authorize=by_header, poll=0.01)
+        async with Exchange(here, "POST", "/", start(), ALICE["headers"]) as exchange:
+            whole = await exchange.events(8)
+            status, body = await request(there, "GET", "/threads/th", **ALICE)
+            assert (status, body["turnId"], body["lastEventId"]) == (200, "t", None)
+            status, body = await request(there, "POST", "/", start(said("more", "u2"), turn="t2"), **ALICE)
+            assert (status, body["error"]["code"], body["error"]["turnId"]) == (409, "thread_busy", "t")
+            # In the words of a thread that is not there.
+            for path, method, given in (
+                ("/", "POST", start(said("more", "u2"), turn="t2")),
+                ("/", "POST", results("c1")),
+                ("/threads/th/turns/t/stop", "POST", None),
+            ):
+                for who in (BOB, NOBODY):
+                    status, body = await request(there, method, path, given, **who)
+                    assert (status, body["error"]["message"]) == (404, "there is no thread 'th'")
+            async with Exchange(there, "GET", "/threads/th/events", headers=ALICE["headers"]) as second:
+                assert await second.events(8) == whole
+                assert (await request(there, "POST", "/threads/th/turns/t/stop", **ALICE))[0] == 202
+                whole += await exchange.events()
+                assert numbered(await second.events()) == numbered(whole[8:])
+        assert whole[-1].type == "turn.abort"
+
+
+async def test_a_thread_that_was_forgotten_is_anybodys_again() -> None:
+    store = MemoryThreadStore()
+    app = AgentApp(ScriptAgent(lambda _: text("x"), store=store), authorize=by_header)
+    await run(app, start(), **ALICE)
+    store.forget("th")
+    for who in (ALICE, BOB):
+        for path in ("/threads/th", "/threads/th/events?lastEventId=t:0", "/threads/th/events?turnId=t"):
+            assert (await request(app, "GET", path, **who))[0] == 404
+    assert types(await run(app, start(), **BOB))[-1] == "turn.done"
+    assert (await request(app, "GET", "/threads/th", **ALICE))[0] == 404
+
+
 async def test_authorize_sees_the_input_of_a_post_and_none_elsewhere() -> None:
     seen: list[tuple[str, Any]] = []
 
@@ -157,6 +199,11 @@ async def test_authorize_sees_the_input_of_a_post_and_none_elsewhere() -> None:
         (PermissionError("the password of root is x"), 403, "forbidden"),
         (HTTPException(429, "slow down"), 429, "too_many_requests"),
         (RuntimeError("the password of root is x"), 500, "internal_error"),
+        # Of this library, but not about the input.
+        (ValidationError("the password of root is x", "$.session"), 500, "internal_error"),
+        (UnknownThreadError("the password of root is x", "$.threadId"), 500, "internal_error"),
+        # What has no JSON form.
+        (Refusal(409, "password", "x", password=object()), 500, "internal_error"),
     ],
 )
 async def test_authorize_refuses_by_an_exception(refuse: Exception, status: int, code: str) -> None:
@@ -215,3 +262,20 @@ async def test_a_first_turn_whose_server_died_is_still_its_owners(tmp_path: Path
                 ) as rest:
                     assert [event.type for event in await rest.events()][-1] == "turn.abort"
             await app.aclose()
+
+
+async def test_an_owner_may_be_a_member_of_an_enumeration_or_a_kind_of_text(store: ThreadStore) -> None:
+    class Name(str):
+        pass
+
+    class User(StrEnum):
+        ALICE = "alice"
+
+    def app(owner: str) -> AgentApp:
+        return AgentApp(ScriptAgent(lambda _: text("x"), store=store), authorize=lambda *_: owner)
+
+    assert types(await run(app(Name("alice")), start()))[-1] == "turn.done"
+    thread = await store.load("th")
+    assert thread is not None and type(thread.owner) is str and thread.owner == "alice"
+    for owner in ("alice", User.ALICE):
+        assert (await request(app(owner), "GET", "/threads/th"))[0] == 200

@@ -148,3 +148,29 @@ async def _read(app: Any, into: list[Any]) -> None:
     async with Exchange(app, "POST", "/", start()) as exchange:
         assert exchange.status == 200, await exchange.read()
         into += await exchange.events()
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 202),
+        ({"sec-fetch-site": "same-origin", "origin": "https://agents.example"}, 202),
+        ({"origin": "http://agents.example", "host": "agents.example"}, 202),
+        ({"sec-fetch-site": "cross-site", "origin": "https://evil.example", "content-type": "text/plain"}, 415),
+        ({"sec-fetch-site": "same-site"}, 415),
+        ({"origin": "https://evil.example", "host": "agents.example"}, 415),
+        ({"origin": "null", "host": "agents.example"}, 415),
+        # This a browser sends only where the host has allowed it (CORS).
+        ({"sec-fetch-site": "cross-site", "content-type": "application/json"}, 202),
+    ],
+)
+async def test_a_page_of_another_origin_stops_nothing_unasked(headers: dict[str, str], status: int) -> None:
+    gate = asyncio.Event()
+    app = AgentApp(ScriptAgent(waiting("one", "two", gate)))
+    async with Exchange(app, "POST", "/", start()) as exchange:
+        await exchange.events(8)
+        answered, body = await request(app, "POST", STOP, headers=headers)
+        gate.set()
+        end = (await exchange.events())[-1].type
+    assert (answered, end) == (status, "turn.abort" if status == 202 else "turn.done")
+    assert status == 202 or body["error"]["code"] == "unsupported_media_type"

@@ -65,6 +65,46 @@ def test_every_example_asks_the_same_model() -> None:
     assert list(found) == ["claude-sonnet-5-5"], found
 
 
+def anchors(page: Path) -> set[str]:
+    """The fragments that name the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(page: Path) -> list[tuple[Path, str]]:
+    """The links of a page to files of the repository, each with its fragment."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    found = [target.partition("#") for target in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in target]
+    return [
+        ((ROOT / page).parent.joinpath(path).resolve() if path else ROOT / page, fragment)
+        for path, _, fragment in found
+    ]
+
+
+def test_every_link_leads_somewhere() -> None:
+    pages = [path for path in project_files() if path.suffix == ".md"]
+    found = [(page, *link) for page in pages for link in links(page)]
+    assert len(found) > 50
+    lost = [
+        f"{page}: {target.relative_to(ROOT)}#{fragment}"
+        for page, target, fragment in found
+        if not target.exists() or (fragment and fragment not in anchors(target))
+    ]
+    assert lost == []
+
+
+def test_every_page_is_reached_from_the_first() -> None:
+    reached = {ROOT / "README.md"}
+    unread = list(reached)
+    while unread:
+        page = unread.pop()
+        fresh = {target for target, _ in links(page.relative_to(ROOT)) if target.suffix == ".md"} - reached
+        reached |= fresh
+        unread += fresh
+    assert [page for page in project_files() if page.suffix == ".md" and ROOT / page not in reached] == []
+
+
 def markdown() -> list[Path]:
     """README.md, the pages, and those of the adapters."""
     return [

@@ -99,16 +99,21 @@ USES: dict[str, Use] = {
 """Every way to name something, by what is done."""
 
 
+def assert_folds(events: list[AgStreamEvent]) -> None:
+    """A second invoke of the thread is taken by its fold."""
+    reducer = Reducer(RESULT)
+    for event in events:
+        reducer.push(event)
+    assert reducer.resync_reason is None
+
+
 def used(use: Use, id: str) -> list[AgStreamEvent]:
     """The events of a second invoke of the thread that names one id; they fold."""
     emitter = Emitter("next", "thread", known_ids=KNOWN)
     use(emitter, id)
     emitter.flush()
     events = emitter.drain()
-    reducer = Reducer(RESULT)
-    for event in events:
-        reducer.push(event)
-    assert reducer.resync_reason is None
+    assert_folds(events)
     assert [str(violation) for violation in check(events, known_ids=KNOWN)] == []
     return events
 
@@ -162,11 +167,8 @@ def test_what_a_snapshot_has_taken_away_is_not_referred_to() -> None:
     emitter.artifact_delta("artifact", TextBlock(text="b"), append=True)
     emitter.flush()
     events = emitter.drain()
-    reducer = Reducer(RESULT)
-    for event in events:
-        reducer.push(event)
 
-    assert reducer.resync_reason is None
+    assert_folds(events)
     assert types(events)[1:5] == ["messages.snapshot", "error", "artifact.start", "artifact.delta"]
 
 
@@ -177,11 +179,8 @@ def test_a_message_of_the_thread_that_was_removed_takes_no_metadata() -> None:
         emitter.message_metadata({"a": 1}, message_id="message")
         emitter.flush()
         events = emitter.drain()
-        reducer = Reducer(RESULT)
-        for event in events:
-            reducer.push(event)
 
-        assert reducer.resync_reason is None
+        assert_folds(events)
         assert sorted(types(events)[:3]) == ["error", "message.remove", "turn.start"]
 
 

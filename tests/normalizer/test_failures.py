@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agjson.failures import Failure, describe_failure, is_cancellation
+from agjson.failures import Failure, describe_failure, is_cancellation, trace_of
 
 
 def made(
@@ -83,3 +83,32 @@ def test_an_exception_that_cannot_be_read_is_named() -> None:
 )
 def test_a_cancellation_is_known(error: BaseException, expected: bool) -> None:
     assert is_cancellation(error) is expected
+
+
+def test_a_trace_tells_types_and_places_and_no_words() -> None:
+    def choke() -> None:
+        raise ValueError("secret-1")
+
+    try:
+        try:
+            choke()
+        except ValueError as cause:
+            raise RuntimeError("secret-2") from cause
+    except RuntimeError as error:
+        error.add_note("secret-3")
+        lines = trace_of(error).split("\n")
+    test = "test_a_trace_tells_types_and_places_and_no_words"
+    assert [line.partition('"')[0] + line.rpartition(",")[2] for line in lines] == [
+        "RuntimeErrorRuntimeError",
+        f"  File  in {test}",
+        "from ValueErrorfrom ValueError",
+        f"  File  in {test}",
+        "  File  in choke",
+    ]
+    assert "secret" not in "".join(lines)
+
+
+def test_a_trace_of_exceptions_that_cause_each_other_ends() -> None:
+    first, second = ValueError(), KeyError()
+    first.__cause__, second.__cause__ = second, first
+    assert trace_of(first).split("\n") == ["ValueError", *["from KeyError", "from ValueError"] * 3, "from KeyError"]

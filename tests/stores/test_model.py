@@ -102,12 +102,12 @@ class Stores(RuleBasedStateMachine):
         right = self.held[thread_id] = Right(store, thread_id, lease)
         return right
 
-    @rule(right=rights)
-    def begin(self, right: Right) -> None:
+    @rule(right=rights, owner=st.sampled_from(["ann", "bob", None]))
+    def begin(self, right: Right, owner: str | None) -> None:
         if not right.held or right.turn is not None:
             return
         before = self.threads.get(right.thread_id) or Thread(thread_id=right.thread_id)
-        begun = Turn(f"turn {next(self.numbers)}", replace(before, started_by="model"))
+        begun = Turn(f"turn {next(self.numbers)}", replace(before, started_by="model", owner=owner))
         self.wait(right.lease.begin(begun.id, begun.begun))
         right.turn = begun
         self.logs[right.thread_id] = (begun.id, begun.noted)
@@ -195,8 +195,11 @@ class Stores(RuleBasedStateMachine):
                     continue
                 turn_id, noted = self.logs[thread_id]
                 right = self.held.get(thread_id)
-                ended = right is None or right.turn is None
-                assert latest == LoggedTurn(turn_id=turn_id, last_seq=len(noted) - 1, ended=ended)
+                running = None if right is None else right.turn
+                owner = self.threads[thread_id].owner if running is None else running.begun.owner
+                assert latest == LoggedTurn(
+                    turn_id=turn_id, last_seq=len(noted) - 1, ended=running is None, owner=owner
+                )
                 assert self.wait(store.read_log(thread_id, turn_id)) == [encode(event) for event in noted]
 
     @invariant()

@@ -192,3 +192,24 @@ async def test_a_damaged_thread_is_told_without_its_values(tmp_path: Path, state
             assert SECRET not in "".join(traceback.format_exception(caught.value))
         # It is not in the way: its right was given back.
         assert await store.delete("th") is True
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_is_gone_while_it_is_open_takes_nothing_more(tmp_path: Path, is_replaced: bool) -> None:
+    path = tmp_path / "threads.db"
+    async with SQLiteThreadStore(path) as store:
+        await store.put(Thread(thread_id="before"))
+        for each in tmp_path.iterdir():
+            each.unlink()
+        if is_replaced:
+            async with SQLiteThreadStore(path) as other:
+                await other.put(Thread(thread_id="other"))
+        # What it would take now would be lost with it.
+        with pytest.raises(StoreFileError, match="deleted, moved or replaced"):
+            await store.put(Thread(thread_id="lost"))
+        # Who asks next has the file that is there.
+        await store.put(Thread(thread_id="after"))
+        assert await store.load("before") is None
+    async with SQLiteThreadStore(path) as store:
+        names = sorted(thread.thread_id for thread in await store.threads())
+    assert names == ["after", *(["other"] if is_replaced else [])]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,63 +21,27 @@ from agjson.stores.processes import has_ended, this_process
 from agjson.types import AbortedOutcome, AgReduceResult, SuccessOutcome
 from agjson.wire import decode_event
 from tests.stores import child
+from tests.support.child_process import ChildProcess
 from tests.support.scripted import types
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are killed by signals")
 
 
-class Process:
-    """Another process; it reads tasks and says what it does."""
-
-    def __init__(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.stores.child"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.heard() == ["ready"]
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def tell(self, *task: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(task) + "\n")
-        self._process.stdin.flush()
-
-    def heard(self) -> list[Any]:
-        """The next line; empty at the end."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        return json.loads(line) if line else []
-
-    def send(self, sent: signal.Signals) -> None:
-        self._process.send_signal(sent)
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-
 @pytest.fixture
-def process() -> Iterator[Process]:
-    started = Process()
+def process() -> Iterator[ChildProcess]:
+    started = ChildProcess("tests.stores.child")
     yield started
     started.close()
 
 
 @pytest.fixture
-def second() -> Iterator[Process]:
-    started = Process()
+def second() -> Iterator[ChildProcess]:
+    started = ChildProcess("tests.stores.child")
     yield started
     started.close()
 
 
-def crashed(process: Process, path: Path, statement: int, kill_after: float | None = None) -> list[list[Any]]:
+def crashed(process: ChildProcess, path: Path, statement: int, kill_after: float | None = None) -> list[list[Any]]:
     """What a process said that it had done before it was killed."""
     process.tell("crash", str(path), statement)
     said: list[list[Any]] = []
@@ -145,7 +106,7 @@ async def verify(path: Path, said: list[list[Any]]) -> str:
 
 
 def test_a_process_that_is_killed_before_any_statement_loses_nothing_that_it_said(
-    process: Process, tmp_path: Path
+    process: ChildProcess, tmp_path: Path
 ) -> None:
     ends: list[str] = []
     for statement in range(1, 200):
@@ -159,7 +120,7 @@ def test_a_process_that_is_killed_before_any_statement_loses_nothing_that_it_sai
     assert order == ["saved", "lost", "saved"] and len(ends) > 25
 
 
-def test_a_process_that_is_killed_at_any_time_loses_nothing_that_it_said(process: Process, tmp_path: Path) -> None:
+def test_a_process_that_is_killed_at_any_time_loses_nothing_that_it_said(process: ChildProcess, tmp_path: Path) -> None:
     chance = random.Random(4)
     runs = 0
     for number in range(25):
@@ -170,7 +131,7 @@ def test_a_process_that_is_killed_at_any_time_loses_nothing_that_it_said(process
     assert runs > 25
 
 
-def test_two_processes_lose_no_update(process: Process, second: Process, tmp_path: Path) -> None:
+def test_two_processes_lose_no_update(process: ChildProcess, second: ChildProcess, tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
     process.tell("contend", str(path), "a", 200, 5)
     second.tell("contend", str(path), "b", 200, 5)
@@ -196,7 +157,7 @@ def test_two_processes_lose_no_update(process: Process, second: Process, tmp_pat
     assert sorted(everything) == sorted(f"{name}-{number}" for name in ("a", "b") for number in range(200))
 
 
-async def test_one_process_has_a_thread_until_it_dies(process: Process, tmp_path: Path) -> None:
+async def test_one_process_has_a_thread_until_it_dies(process: ChildProcess, tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
     async with SQLiteThreadStore(path) as store:
         before = child.after(Thread(thread_id="th"), "t0")
@@ -217,7 +178,7 @@ async def test_one_process_has_a_thread_until_it_dies(process: Process, tmp_path
         await lease.release()
 
 
-async def test_a_stop_is_heard_in_another_process(process: Process, tmp_path: Path) -> None:
+async def test_a_stop_is_heard_in_another_process(process: ChildProcess, tmp_path: Path) -> None:
     path = tmp_path / "threads.db"
     process.tell("hold", str(path), 30)
     assert process.heard()[0] == "holding"
@@ -229,7 +190,9 @@ async def test_a_stop_is_heard_in_another_process(process: Process, tmp_path: Pa
         assert await store.request_stop("th", "held") is False
 
 
-async def test_a_process_that_wakes_up_after_its_run_was_ended_writes_nothing(process: Process, tmp_path: Path) -> None:
+async def test_a_process_that_wakes_up_after_its_run_was_ended_writes_nothing(
+    process: ChildProcess, tmp_path: Path
+) -> None:
     path = tmp_path / "threads.db"
     process.tell("hold", str(path), 0.4)
     assert process.heard()[0] == "holding"
@@ -252,7 +215,7 @@ async def test_a_process_that_wakes_up_after_its_run_was_ended_writes_nothing(pr
         assert await store.load("th") == thread and await store.read_log("th", "held") == log
 
 
-def test_a_process_is_told_from_a_later_one_of_its_id(process: Process) -> None:
+def test_a_process_is_told_from_a_later_one_of_its_id(process: ChildProcess) -> None:
     me = this_process()
     assert not has_ended(me)
     boot, namespace, pid, begun = me.split("/")

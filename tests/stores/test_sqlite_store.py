@@ -158,7 +158,7 @@ async def test_a_run_that_is_released_without_a_save_is_ended(store: SQLiteThrea
     log = [decode_event(line) for line in await store.read_log("th", "t")]
     assert types(log) == [*types(OPENED), "message.end", "turn.abort"]
     assert reduce(log).result == thread.result
-    assert await store.latest_turn("th") == LoggedTurn(turn_id="t", last_seq=5, ended=True)
+    assert await store.latest_turn("th") == LoggedTurn(turn_id="t", last_seq=5, ended=True, owner="ann")
 
 
 async def test_a_lost_run_may_have_begun_with_another_history(store: SQLiteThreadStore) -> None:
@@ -343,7 +343,7 @@ async def test_ids_that_are_no_text_name_threads_too(store: SQLiteThreadStore) -
         await lease.begin(turn, Thread(thread_id=id))
         await lease.save(Thread(thread_id=id, revision=number, owner=id, ids=KnownIds(calls={id})), [])
         await lease.release()
-        assert await store.latest_turn(id) == LoggedTurn(turn_id=turn, last_seq=-1, ended=True)
+        assert await store.latest_turn(id) == LoggedTurn(turn_id=turn, last_seq=-1, ended=True, owner=id)
     for number, id in enumerate(odd):
         thread = await store.load(id)
         assert thread is not None
@@ -410,6 +410,24 @@ async def test_the_log_of_the_latest_turn_is_read_while_it_runs_and_after_it(sto
         await other.read_log("th", "t")
     assert await other.latest_turn("th") == LoggedTurn(turn_id="t2", last_seq=-1, ended=False)
     await lease.release()
+    await other.aclose()
+
+
+@pytest.mark.parametrize("owner", ["ann", "", "half \ud83d", 'a"b\\c', None])
+@pytest.mark.parametrize("history", [Thread(thread_id="th"), of_messages(4)], ids=["as stored", "another"])
+async def test_a_running_turn_belongs_to_whom_its_beginning_was_told(
+    store: SQLiteThreadStore, owner: str | None, history: Thread
+) -> None:
+    other = again(store)
+    lease = await store.acquire("th")
+    assert await other.latest_turn("th") is None
+    await lease.begin("t", replace(history, owner=owner))
+    assert await other.load("th") is None
+    assert await other.latest_turn("th") == LoggedTurn(turn_id="t", last_seq=-1, ended=False, owner=owner)
+    # Also when the run is lost.
+    await lease.release()
+    latest = await other.latest_turn("th")
+    assert latest is not None and (latest.ended, latest.owner) == (True, owner)
     await other.aclose()
 
 

@@ -43,6 +43,20 @@ START: Native = {
 }
 STOP: Native = {"type": "message_stop"}
 
+SAID_AGAIN = frozenset(
+    (
+        ("message_start", "stop_reason"),
+        ("message_start", "output_tokens"),
+        ("tool_use", "input"),
+        ("server_tool_use", "input"),
+        ("mcp_tool_use", "input"),
+        ("thinking", "signature"),
+        ("compaction", "encrypted_content"),
+        ("compaction", "signature"),
+    )
+)
+"""Members that a later event of the same message or block says again, which then counts: type and name."""
+
 
 def block(native: Native, *deltas: Native, index: int = 0) -> list[Native]:
     """The events of one content block."""
@@ -240,6 +254,22 @@ def accumulate(natives: Iterable[Any]) -> Native | None:
                     whole["content"][index]["input"] = json.loads(parts)
             return whole
     return None
+
+
+def whole_messages(recording: Recording) -> list[Native]:
+    """A recorded answer as the messages that the API would give without streaming."""
+    if not recording.streamed:
+        return [recording.natives[0]]
+    found: list[Native] = []
+    events: list[Any] = []
+    for native in recording.natives:
+        events.append(native)
+        if native["type"] == "message_stop":
+            whole = accumulate(events)
+            assert whole is not None
+            found.append(whole)
+            events = []
+    return found
 
 
 def _add(native: Native, delta: Native, index: int, arguments: dict[int, str]) -> None:

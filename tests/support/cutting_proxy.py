@@ -5,10 +5,11 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterable
-from types import TracebackType
+
+from tests.support.listener import Listener
 
 
-class CuttingProxy:
+class CuttingProxy(Listener):
     """Hands connections on, and cuts the first ones when so many bytes of the answer have passed.
 
     Args:
@@ -19,31 +20,14 @@ class CuttingProxy:
     def __init__(self, port: int, cuts: Iterable[int | None] = ()) -> None:
         self._target = ("127.0.0.1", port)
         self.cuts = list(cuts)
+        self._lock = threading.Lock()
 
-    def __enter__(self) -> CuttingProxy:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
+    def _serve(self, connection: socket.socket) -> None:
+        with self._lock:
             cut = self.cuts.pop(0) if self.cuts else None
-            server = socket.create_connection(self._target)
-            threading.Thread(target=_pump, args=(client, server, None), daemon=True).start()
-            threading.Thread(target=_pump, args=(server, client, cut), daemon=True).start()
+        server = socket.create_connection(self._target)
+        threading.Thread(target=_pump, args=(connection, server, None), daemon=True).start()
+        _pump(server, connection, cut)
 
 
 def _pump(source: socket.socket, target: socket.socket, limit: int | None) -> None:

@@ -25,11 +25,20 @@ class Server:
 
     Args:
         factory: ``module:function``; called with the settings, returns the ASGI app.
+        ready: a path that answers 200 as soon as the server does.
         settings: keyword arguments of the factory; JSON.
         uvicorn: settings of uvicorn.
     """
 
-    def __init__(self, factory: str, *, uvicorn: dict[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        factory: str,
+        *,
+        uvicorn: dict[str, Any] | None = None,
+        ready: str = "/capabilities",
+        **settings: Any,
+    ) -> None:
+        self._ready = ready
         self._arguments = [factory, json.dumps(settings), json.dumps(uvicorn or {})]
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=2048)
         self.port: int = self._socket.getsockname()[1]
@@ -37,7 +46,11 @@ class Server:
         self.process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Server:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,7 +71,7 @@ class Server:
             env=environment,
         )
         with httpx.Client(base_url=self.url, timeout=30) as client:
-            assert client.get("/capabilities").status_code == 200
+            assert client.get(self._ready).status_code == 200
 
     def kill(self) -> None:
         """Kill it, as the system would for want of memory."""

@@ -14,7 +14,7 @@ from agjson.stores import SQLiteThreadStore
 from agjson.types import AgStreamEvent
 from agjson.wire import encode, from_dict, to_dict
 from tests.support.asgi_client import request, thread_path
-from tests.support.scripted import Native, ScriptAgent, text
+from tests.support.scripted import Native, text
 
 STORES = ("memory", "sqlite")
 
@@ -64,11 +64,6 @@ def waiting(before: str, after: str, gate: asyncio.Event) -> Callable[[Invocatio
         yield from natives[at:]
 
     return script
-
-
-def agent_of(script: Callable[[Invocation], Iterable[Any]], store: ThreadStore, **settings: Any) -> ScriptAgent:
-    """A scripted agent on a store."""
-    return ScriptAgent(script, store=store, **settings)
 
 
 def numbered(events: Iterable[AgStreamEvent]) -> list[tuple[int, str]]:

@@ -8,13 +8,13 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from agjson.fold import reduce, snapshot
 from agjson.wire import from_dict, to_dict
 from agjson.wire.sse import event_id, parse_event_id
+from tests.support.listener import Listener
 
 Wire = dict[str, Any]
 End = Literal["whole", "cut", "reset", "eof"]
@@ -111,7 +111,7 @@ def frame(event: Wire, turn_id: str | None) -> bytes:
     return head + b"data: " + json.dumps(event).encode() + b"\n\n"
 
 
-class SSEServer:
+class SSEServer(Listener):
     """Answers every request as a function says, each on a connection of its own.
 
     Args:
@@ -124,32 +124,10 @@ class SSEServer:
         self.gone = threading.Event()
         self._lock = threading.Lock()
 
-    def __enter__(self) -> SSEServer:
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._thread = threading.Thread(target=self._accept, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._thread.join()
-
     @property
     def log(self) -> list[str]:
         """The requests so far, as ``METHOD target``."""
         return [str(request) for request in self.requests]
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection:

@@ -14,7 +14,7 @@ from agjson.agents import Agent
 from agjson.checker import check
 from agjson.errors import AgJSONError
 from agjson.fold import Reducer, reduce
-from agjson.normalizer import HostAbort, HostEnd, HostError
+from agjson.normalizer import HOST_SENTINELS
 from agjson.testing.contract._values import as_json, plain_events, plain_result, same, shorten
 from agjson.testing.contract.inbound import RUN_CONFIGS, unsupported_by
 from agjson.testing.contract.replay import expect_channels, four_channels
@@ -88,8 +88,9 @@ def _start(sample: int, thread: str = "contract-thread", turn: str = "contract-t
 
 def _scripted(subject: Subject) -> list[Sample]:
     """The samples that a framework can be scripted with: what it raises instead of yielding is no native."""
-    sentinels = (HostEnd, HostError, HostAbort)
-    return [sample for sample in subject.samples if not any(isinstance(native, sentinels) for native in sample.natives)]
+    return [
+        sample for sample in subject.samples if not any(type(native) in HOST_SENTINELS for native in sample.natives)
+    ]
 
 
 def _agents(subject: Subject) -> list[tuple[str, MakeAgent]]:

@@ -13,9 +13,7 @@ from agjson.adapters.anthropic.messages import messages_from_native
 from agjson.types import AgStreamEvent
 from agjson.wire import encode, to_dict
 from tests.support.anthropic_wire import (
-    Native,
     Recording,
-    accumulate,
     fold_recording,
     normalize,
     plain,
@@ -23,6 +21,7 @@ from tests.support.anthropic_wire import (
     sound,
     strings,
     view,
+    whole_messages,
 )
 from tests.support.corpus import require_corpus
 
@@ -47,22 +46,6 @@ def leaves(value: Any, name: str) -> Iterator[str]:
             yield from leaves(each, name)
 
 
-def whole_of(recording: Recording) -> list[Native]:
-    """The answer as whole messages."""
-    if not recording.streamed:
-        return [recording.natives[0]]
-    found: list[Native] = []
-    events: list[Any] = []
-    for native in recording.natives:
-        events.append(native)
-        if native["type"] == "message_stop":
-            whole = accumulate(events)
-            assert whole is not None
-            found.append(whole)
-            events = []
-    return found
-
-
 @pytest.mark.parametrize("recording", recording_params())
 def test_every_answer_is_a_sound_turn(recording: Recording) -> None:
     events, known = fold_recording(recording)
@@ -79,7 +62,7 @@ def test_every_answer_is_a_sound_turn(recording: Recording) -> None:
 def test_a_stream_folds_to_the_answer_that_does_not_stream(recording: Recording) -> None:
     events, known = fold_recording(recording)
 
-    whole = normalize(whole_of(recording), multi=True, known_ids=known)
+    whole = normalize(whole_messages(recording), multi=True, known_ids=known)
     assert view(sound(events, known)) == view(sound(whole, known))
 
 
@@ -87,7 +70,7 @@ def test_a_stream_folds_to_the_answer_that_does_not_stream(recording: Recording)
 def test_the_fold_is_what_a_stored_history_reads_as(recording: Recording) -> None:
     events, known = fold_recording(recording)
 
-    stored = json.loads(json.dumps([to_dict(each) for each in messages_from_native(whole_of(recording))]))
+    stored = json.loads(json.dumps([to_dict(each) for each in messages_from_native(whole_messages(recording))]))
     found = view(sound(events, known))["messages"]
     assert [each["content"] for each in found] == [each["content"] for each in stored]
 

@@ -6,84 +6,17 @@ import http.client
 import json
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from agjson.fold import Reducer
-from agjson.types import StartInput
-from agjson.wire import encode, from_dict, ingest_event, to_dict
+from agjson.wire import encode, ingest_event, to_dict
 from agjson.wire.sse import SSEReader
 from tests.support.http_server import Server
-from tests.support.scripted import said
-
-HEADERS = {"content-type": "application/json"}
-
-
-def start(words: str, turn: str = "t", thread: str = "th") -> StartInput:
-    return StartInput(thread_id=thread, turn_id=turn, messages=[said(words, f"u-{turn}")])
-
-
-class Stream:
-    """The events of a response, read one at a time."""
-
-    def __init__(self, response: httpx.Response) -> None:
-        self.response = response
-        self._reader = SSEReader()
-        self._chunks = response.iter_raw()
-        self._unread: list[Any] = []
-        self.last_id = ""
-
-    def read(self, count: int | None = None) -> list[Any]:
-        """So many events, or all that come."""
-        events: list[Any] = []
-        while count is None or len(events) < count:
-            if not self._unread:
-                chunk = next(self._chunks, None)
-                if chunk is None:
-                    break
-                self._unread += self._reader.feed(chunk)
-                continue
-            message = self._unread.pop(0)
-            self.last_id = message.last_event_id
-            events.append(ingest_event(message.data))
-        return events
-
-
-@contextmanager
-def streaming(server: Server, method: str, path: str, body: Any = None, **options: Any) -> Iterator[Stream]:
-    content = None if body is None else encode(body)
-    headers = {**(HEADERS if body is not None else {}), **options.pop("headers", {})}
-    with (
-        httpx.Client(base_url=server.url, timeout=60) as client,
-        client.stream(method, path, content=content, headers=headers, **options) as response,
-    ):
-        if response.status_code != 200:
-            response.read()
-        assert response.status_code == 200, response.text
-        yield Stream(response)
-
-
-def folded(*streams: list[Any]) -> Any:
-    reducer = Reducer()
-    for stream in streams:
-        assert [event.seq for event in stream] == list(range(len(stream)))
-        for event in stream:
-            reducer.push(event)
-    assert not reducer.needs_resync, reducer.resync_reason
-    return to_dict(reducer.result())
-
-
-def stored(server: Server, thread: str = "th") -> Any:
-    reducer = Reducer()
-    for event in httpx.get(f"{server.url}/threads/{thread}", timeout=30).json()["events"]:
-        reducer.push(from_dict(event, as_="event"))
-    return to_dict(reducer.result())
+from tests.support.streaming import HEADERS, folded, start, stored, streaming
 
 
 def test_a_connection_is_used_again_after_a_finished_a_stopped_and_a_failed_stream(server: Server) -> None:
@@ -126,33 +59,6 @@ def test_a_client_may_leave_and_come_back_at_every_event(server: Server) -> None
     assert folded(seen) == stored(server)
     answer = httpx.get(f"{server.url}/threads/th/events", headers={"Last-Event-ID": last}, timeout=30)
     assert answer.status_code == 204
-
-
-def test_200_slow_readers_cost_little_memory(tmp_path: Path) -> None:
-    """8 MB of stream for each of 200 readers that do not read: held once, and what the sockets hold of it."""
-    with Server("tests.support.served_apps:plain") as server:
-        with streaming(server, "POST", "/", start("hang", thread="warm")) as stream:
-            stream.read(5)
-        readers: list[tuple[httpx.Client, Any]] = []
-        with streaming(server, "POST", "/", start("say 1 1.5")) as stream:
-            stream.read(1)
-        server.wait_for("th", running=False)
-        before = server.memory()
-        with streaming(server, "POST", "/", start("big 1000 8000", "t2")) as stream:
-            whole = stream.read()
-        held = server.memory() - before
-        for _ in range(200):
-            client = httpx.Client(base_url=server.url, timeout=60)
-            request = client.build_request("GET", "/threads/th/events?turnId=t2")
-            readers.append((client, client.send(request, stream=True)))
-        time.sleep(1)
-        grown = server.memory() - before - held
-        for client, response in readers:
-            assert response.status_code == 200
-            assert len(Stream(response).read()) == len(whole)
-            client.close()
-        # A copy for each would be 1.6 GB; what the server has written into each connection is below 200 kB.
-        assert grown < 60e6, (held, grown)
 
 
 @pytest.mark.parametrize("turns", [1, 2])

@@ -16,12 +16,13 @@ from agjson.testing.contract import Path, Respond, Sample, Subject, Terminal
 from agjson.types import ToolCallBlock
 from tests.support.anthropic_wire import (
     AUTHORED,
+    SAID_AGAIN,
     Native,
     Recording,
-    accumulate,
     fold_recording,
     read_recordings,
     recording_files,
+    whole_messages,
 )
 
 # Members whose value goes back byte for byte, wherever they stand.
@@ -34,17 +35,6 @@ ENDS: dict[str, tuple[Terminal, str | None]] = {
 }
 # The arguments of the call are no JSON, or the blocks are not known: there is no reading without streaming.
 NO_WHOLE = frozenset(("authored--arguments-cut-0", "authored--not-yet-known-0"))
-# A later event of the same message or block says these again, and then counts.
-OVERRULED = {
-    ("message_start", "stop_reason"),
-    ("message_start", "output_tokens"),
-    ("tool_use", "input"),
-    ("server_tool_use", "input"),
-    ("mcp_tool_use", "input"),
-    ("thinking", "signature"),
-    ("compaction", "encrypted_content"),
-    ("compaction", "signature"),
-}
 # Answers that go on with a call of the answer before them, without which they cannot be sent.
 GO_ON = frozenset(("langchain--programmatic-tool-use-1", "pydantic-ai--pause-turn-web-search-streaming-vcr-1"))
 # How opaque values begin that must not go back: of reasoning that nothing follows, and of what a model thought before
@@ -97,7 +87,7 @@ def excused(native: Any, path: Path) -> bool:
 def overruled(native: Any, path: Path) -> bool:
     """What the deltas of a block and the end of a message say again."""
     kind = native.get("content_block", native).get("type")
-    return any((kind, name) in OVERRULED for name in path)
+    return any((kind, name) in SAID_AGAIN for name in path)
 
 
 def opaque(native: Any) -> Iterator[str]:
@@ -215,13 +205,14 @@ def sample_of(recording: Recording) -> Sample:
     terminal, code = ENDS.get(recording.name, ("turn.done", None))
     if isinstance(recording.natives[0], HostError):
         terminal, code = "turn.error", recording.natives[0].code
+    has_whole = recording.streamed and terminal == "turn.done" and recording.name not in NO_WHOLE
     _, known_ids = fold_recording(recording)
     return Sample(
         name=recording.name,
         natives=recording.natives,
         terminal=terminal,
         code=code,
-        whole=_whole(recording) if terminal == "turn.done" and recording.name not in NO_WHOLE else None,
+        whole=whole_messages(recording) if has_whole else None,
         known_ids=known_ids,
         replays=recording.name not in GO_ON,
         withheld=frozenset(
@@ -231,21 +222,6 @@ def sample_of(recording: Recording) -> Sample:
             if value.startswith(WITHHELD.get(recording.name, ()))
         ),
     )
-
-
-def _whole(recording: Recording) -> list[Native] | None:
-    if not recording.streamed:
-        return None
-    found: list[Native] = []
-    events: list[Any] = []
-    for native in recording.natives:
-        events.append(native)
-        if native["type"] == "message_stop":
-            whole = accumulate(events)
-            assert whole is not None
-            found.append(whole)
-            events = []
-    return found
 
 
 @cache

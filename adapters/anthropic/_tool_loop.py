@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
+from agjson.adapters.anthropic._api import REASONING_TYPES
 from agjson.adapters.anthropic._blocking import BlockingStream
-from agjson.adapters.anthropic._native import REASONING_TYPES
 from agjson.adapters.anthropic._stop import goes_on
 from agjson.normalizer import HostEnd
 from agjson.types import ErrorOutcome

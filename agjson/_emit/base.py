@@ -24,7 +24,7 @@ from agjson.types import (
     TurnStart,
 )
 
-__all__ = ["TRUNCATED", "EmitterCore", "Gate"]
+__all__ = ["TRUNCATED", "EmitterBase", "Gate"]
 
 TRUNCATED = "stream-truncated"
 """The reason of the aborts that a flush writes (spec §5.0 INV-FLUSH)."""
@@ -33,7 +33,7 @@ Gate: TypeAlias = Callable[[AgStreamEvent], None]
 """What each event passes before it is emitted; it raises for one that may not go out."""
 
 
-class EmitterCore:
+class EmitterBase:
     """The buffer, ids, owners, and how turns open and close."""
 
     def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
@@ -216,11 +216,6 @@ class EmitterCore:
     def thread_id(self) -> str:
         """The conversation."""
         return self._thread_id
-
-    @property
-    def current_turn(self) -> str:
-        """The turn that an event without an owner goes to: the one opened last, its parent once it is closed."""
-        return self._current.id
 
     def is_open(self, turn_id: str | None = None) -> bool:
         """Tell whether a turn can still take content: no terminal has closed it, opened or not.

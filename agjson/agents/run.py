@@ -20,18 +20,16 @@ from agjson.errors import AgJSONError
 from agjson.failures import Failure, trace_of
 from agjson.fold import Reducer
 from agjson.jsonable import jsonable
-from agjson.normalizer import HostAbort, HostEnd, HostError
+from agjson.normalizer import HOST_SENTINELS, HostAbort, HostEnd, HostError
 from agjson.types import (
     UNSET,
     AgentCapabilities,
     AgInput,
     AgMessage,
-    AgPausedAsk,
     AgRunConfig,
     AgStreamEvent,
     AgToolResult,
     AgTrigger,
-    PausedOutcome,
     StartInput,
     TurnDone,
     TurnError,
@@ -41,7 +39,6 @@ from agjson.wire import to_dict
 __all__ = ["FoldError", "Run"]
 
 _LOG = logging.getLogger("agjson")
-_SENTINELS = frozenset((HostEnd, HostError, HostAbort))
 
 
 class FoldError(AgJSONError):
@@ -176,7 +173,7 @@ class Run:
         Args:
             native: the event, or a sentinel that the adapter has made itself.
         """
-        if type(native) in _SENTINELS:
+        if type(native) in HOST_SENTINELS:
             self._sentinel = True
         return self._fold(self._normalizer.push(native))
 
@@ -350,7 +347,7 @@ class Run:
         terminal = self._notes.terminal
         if not isinstance(terminal, TurnDone):
             return Pending()
-        asks: Sequence[AgPausedAsk] = terminal.outcome.asks if isinstance(terminal.outcome, PausedOutcome) else ()
+        asks = self._notes.asks
         if not asks and terminal.finish_reason != "tool_call":
             return Pending()
         gated = {ask.tool_call_id for ask in asks}
@@ -359,7 +356,7 @@ class Run:
         if not calls and not asks:
             return Pending()
         state = self.invocation.request_state if self.invocation.kept else None
-        return Pending(calls=calls, asks=tuple(asks), request_state=state)
+        return Pending(calls=calls, asks=asks, request_state=state)
 
     def continuation(self) -> list[Any]:
         """What is to be kept for the next run under `Invocation.request_state`: nothing, or one value."""
