@@ -7,6 +7,7 @@ import sys
 
 from benchmarks import (
     bench_anthropic,
+    bench_approvals,
     bench_emitter,
     bench_fold,
     bench_http,
@@ -29,6 +30,7 @@ BENCHES = {
     "streams": bench_sse.rows,
     "stores": bench_stores.rows,
     "transcript": bench_transcript.rows,
+    "approvals": bench_approvals.rows,
     "http": bench_http.rows,
     "memory": bench_memory.rows,
 }

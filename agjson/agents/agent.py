@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -168,6 +168,7 @@ class Agent(ABC):
         store: ThreadStore | None = None,
         on_paused: OnPaused | None = None,
         on_failure: OnFailure | None = None,
+        why_cancelled: Callable[[], str] | None = None,
         trigger: AgTrigger | None = None,
     ) -> AsyncGenerator[AgStreamEvent, None]:
         """Run one turn as `run` does, in the surroundings of a server.
@@ -178,6 +179,7 @@ class Agent(ABC):
             on_paused: what a start may do to a thread that waits for answers; None: as the agent says.
             on_failure: decides what the stream says of an exception, and sees to its log; None: what the exception
                 says.
+            why_cancelled: tells why the run was cancelled, for `turn.abort`; asked when it was. None: ``cancelled``.
             trigger: as for `run`.
 
         Returns:
@@ -189,6 +191,7 @@ class Agent(ABC):
             store=parts.store if store is None else store,
             on_paused=parts.on_paused if on_paused is None else on_paused,
             on_failure=on_failure,
+            why_cancelled=parts.why_cancelled if why_cancelled is None else why_cancelled,
         )
         return drive(parts, ag_input, trigger)
 

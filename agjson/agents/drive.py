@@ -80,7 +80,7 @@ async def drive(
                 run.end()
         except BaseException as error:
             if not _is_failure(error, cancellations):
-                run.abort("client-closed" if isinstance(error, GeneratorExit) else "cancelled")
+                run.abort("client-closed" if isinstance(error, GeneratorExit) else agent.why_cancelled())
                 if isinstance(error, Exception):
                     raise _cancelled() from error
                 raise
@@ -291,7 +291,7 @@ def _drive_sync(
             if isinstance(error, Exception) or (is_cancellation(error) and not isinstance(error, GeneratorExit)):
                 run.fail(error, due)
             else:
-                run.abort("client-closed" if isinstance(error, GeneratorExit) else "cancelled")
+                run.abort("client-closed" if isinstance(error, GeneratorExit) else agent.why_cancelled())
                 raise
     finally:
         try:

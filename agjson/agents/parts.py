@@ -33,6 +33,7 @@ class AgentParts:
         invoke: `Agent._invoke`.
         is_client_tool: `Agent._is_client_tool`.
         on_failure: decides what the stream says of an exception; None: what the exception says.
+        why_cancelled: tells why the run was cancelled, for `turn.abort`; asked when it was.
     """
 
     store: ThreadStore
@@ -46,3 +47,4 @@ class AgentParts:
     invoke: Callable[[Invocation], AsyncIterable[Any] | Iterable[Any]]
     is_client_tool: Callable[[str], bool]
     on_failure: OnFailure | None = None
+    why_cancelled: Callable[[], str] = lambda: "cancelled"

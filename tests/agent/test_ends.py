@@ -223,6 +223,29 @@ async def test_a_framework_whose_own_task_was_cancelled() -> None:
     session.verify()
 
 
+async def test_a_server_says_why_it_cancelled_a_run() -> None:
+    waiting = asyncio.Event()
+
+    def script(run: Invocation) -> Iterator[Any]:
+        yield from text("a b")[:3]
+        waiting.set()
+        yield asyncio.sleep(60)
+
+    agent = ScriptAgent(script)
+    session = Session(agent)
+
+    async def read() -> None:
+        async for _ in agent.run_within(start(), why_cancelled=lambda: "shutdown"):
+            pass
+
+    task = asyncio.create_task(read())
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert outcome(session) == AbortedOutcome(reason="shutdown")
+
+
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
 def test_an_interrupted_process(raised: type[BaseException]) -> None:
     agent = ScriptAgent(lambda run: [*PARTIAL, raised()], blocking=True)

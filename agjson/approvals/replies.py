@@ -1,0 +1,110 @@
+"""What a reply says, by the kind of its ask (spec §3, §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from agjson.approvals.canonical import canonical
+from agjson.approvals.errors import EditRefusedError, WrongReplyError
+from agjson.approvals.schemas import fault
+from agjson.types import UNSET, AgHitlAnswer, JsonValue, UnsetType
+
+if TYPE_CHECKING:
+    from agjson.approvals.records import AskRecord
+
+__all__ = ["Said", "read_reply"]
+
+_Status: TypeAlias = Literal["resolved", "declined", "cancelled"]
+_EDITS = "arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What an answer comes to.
+
+    Attributes:
+        status: what the person decided.
+        arguments: the edited arguments; unset: none were edited.
+    """
+
+    status: _Status
+    arguments: JsonValue | UnsetType = UNSET
+
+
+def read_reply(record: AskRecord, answer: AgHitlAnswer, path: str) -> Said:
+    """Check a reply against its ask.
+
+    Args:
+        record: the ask.
+        answer: the answer.
+        path: the JSON path of the answer in its input.
+
+    Raises:
+        WrongReplyError: it has not the form that the ask wants.
+        EditRefusedError: it edits arguments, and may not, or not like this.
+        MissingExtraError: a schema has to be checked, and `jsonschema` is not installed.
+    """
+    if answer.status != "resolved":
+        return Said(answer.status)
+    reply = answer.reply
+    kind = record.ask.kind
+    if kind == "approval":
+        return _approval(record, reply, path)
+    if kind == "text" and not isinstance(reply, str):
+        raise WrongReplyError("the reply to a question of kind text is a string", record.ask_id, path)
+    if kind == "choice":
+        _choice(record, reply, path)
+    if kind == "form":
+        _form(record, reply, path)
+    if kind == "url" and reply is not UNSET and reply is not None and reply is not True:
+        raise WrongReplyError("consent to open a URL has no reply: data does not pass here", record.ask_id, path)
+    return Said("resolved")
+
+
+def _approval(record: AskRecord, reply: JsonValue | UnsetType, path: str) -> Said:
+    if reply is UNSET or reply is None or reply is True:
+        return Said("resolved")
+    if reply is False:
+        # The person did answer, and the answer is no.
+        return Said("declined")
+    if not isinstance(reply, Mapping):
+        raise WrongReplyError("the reply to an approval is a boolean, or an object of edits", record.ask_id, path)
+    if set(reply) != {_EDITS}:
+        raise WrongReplyError(f"an object of edits has the one member {_EDITS!r}", record.ask_id, path)
+    return Said("resolved", _edits(record, reply[_EDITS], path))
+
+
+def _edits(record: AskRecord, arguments: JsonValue, path: str) -> JsonValue | UnsetType:
+    call = record.call
+    if call is None:
+        raise EditRefusedError("the ask is about no call, so there is nothing to edit", record.ask_id, path)
+    if canonical(arguments) == canonical(call.arguments):
+        return UNSET
+    if call.hosted:
+        raise EditRefusedError("the provider runs the call, and takes no edits", record.ask_id, path)
+    if record.edit_schema is UNSET:
+        raise EditRefusedError(f"the arguments of {call.name} cannot be edited", record.ask_id, path)
+    wrong = fault(arguments, record.edit_schema)
+    if wrong is not None:
+        message, where = wrong
+        raise EditRefusedError(f"edited arguments{where}: {message}", record.ask_id, path)
+    return arguments
+
+
+def _choice(record: AskRecord, reply: JsonValue | UnsetType, path: str) -> None:
+    ids = [choice.id for choice in record.ask.choices or ()]
+    if not isinstance(reply, str) or reply not in ids:
+        raise WrongReplyError("the reply to a choice is the id of one of its options", record.ask_id, path)
+
+
+def _form(record: AskRecord, reply: JsonValue | UnsetType, path: str) -> None:
+    if reply is UNSET:
+        raise WrongReplyError("the reply to a form is its data", record.ask_id, path)
+    if record.ask.schema is UNSET:
+        return
+    wrong = fault(reply, record.ask.schema)
+    if wrong is not None:
+        message, where = wrong
+        raise WrongReplyError(f"the form{where}: {message}", record.ask_id, path)
