@@ -69,6 +69,8 @@ class Channel:
         turn_id: the turn.
         base: the ordinal of the first event that is kept.
         size: how many bytes are kept.
+        published: how many bytes have come in all.
+        max_bytes: how many bytes are kept at most.
         ended: nothing will come any more.
     """
 
@@ -84,7 +86,8 @@ class Channel:
         self.base = first
         self.size = 0
         self.ended = False
-        self._max = max_bytes
+        self.published = 0
+        self.max_bytes = max_bytes
         self._on_drop = on_drop
         self._frames: list[bytes] = []
         self._waiting: set[asyncio.Future[bool]] = set()
@@ -103,9 +106,10 @@ class Channel:
         if not frames:
             return
         self._frames += frames
-        for frame in frames:
-            self.size += len(frame)
-        if self.size > self._max:
+        come = len(frames[0]) if len(frames) == 1 else sum(map(len, frames))
+        self.size += come
+        self.published += come
+        if self.size > self.max_bytes:
             self._drop_oldest()
         if self._waiting:
             self._wake()
@@ -170,7 +174,7 @@ class Channel:
 
     def _drop_oldest(self) -> None:
         # More than needed, so that not every event moves the whole list; not much, as what goes may have to be folded.
-        target = self._max - self._max // 64
+        target = self.max_bytes - self.max_bytes // 64
         gone = 0
         while self.size > target and gone < len(self._frames) - 1:
             self.size -= len(self._frames[gone])

@@ -105,8 +105,9 @@ class PublishingLease(ThreadLease):
         self._inner = inner
         self._publisher = publisher
         self._coalescer = Coalescer(window)
+        self._joins = window > 0
         # Nothing is to be waited for, so events need no queue.
-        self._is_direct = not window and not inner.logs
+        self._is_direct = not self._joins and not inner.logs
         self._framer: Framer | None = None
         # Events that the store has not taken yet, and what the readers will get of each.
         self._queue: list[tuple[AgStreamEvent, bytes]] = []
@@ -134,7 +135,8 @@ class PublishingLease(ThreadLease):
             raise error
         self._queue += self._framed(events, flush=False)
         self.taken += len(events)
-        self._set_timer()
+        if self._joins:
+            self._set_timer()
         if not self._inner.logs:
             self._publish_queue()
             return
@@ -190,6 +192,8 @@ class PublishingLease(ThreadLease):
     def _framed(self, events: Sequence[AgStreamEvent], *, flush: bool) -> list[tuple[AgStreamEvent, bytes]]:
         """What is to be written now; where it cannot be encoded, nothing has happened."""
         assert self._framer is not None
+        if not self._joins:
+            return list(zip(events, self._framer.frames(events), strict=True))
         before = self._coalescer.save()
         now = monotonic()
         joined = self._coalescer.push(events, now)

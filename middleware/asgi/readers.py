@@ -82,7 +82,11 @@ class Reader:
 
     async def _gather(self, silence: _Silence) -> None:
         channel, come = self._channel, self._at
-        while come < channel.next and not channel.ended and silence.lasts_less_than(_BURST):
+        # Not so much that the channel drops what is waited for.
+        enough = channel.published + min(_CHUNK, channel.max_bytes // 8)
+        while (
+            come < channel.next and channel.published < enough and not channel.ended and silence.lasts_less_than(_BURST)
+        ):
             come = channel.next
             await asyncio.sleep(0)
 

@@ -99,7 +99,9 @@ async def read_to_the_middle(exchange: Exchange) -> list[AgStreamEvent]:
     """Up to the middle of the last message."""
     seen: list[AgStreamEvent] = []
     while len(deltas(seen)) < 3 * 40 + 18:
-        seen += await exchange.events(1)
+        more = await exchange.events(1)
+        assert more
+        seen += more
     return seen
 
 

@@ -25,6 +25,7 @@ class Server:
 
     Args:
         factory: ``module:function``; called with the settings, returns the ASGI app.
+        send_buffer: how many bytes the system takes of what a client does not read; None: as it likes: megabytes.
         ready: a path that answers 200 as soon as the server does.
         settings: keyword arguments of the factory; JSON.
         uvicorn: settings of uvicorn.
@@ -35,12 +36,15 @@ class Server:
         factory: str,
         *,
         uvicorn: dict[str, Any] | None = None,
+        send_buffer: int | None = None,
         ready: str = "/capabilities",
         **settings: Any,
     ) -> None:
         self._ready = ready
         self._arguments = [factory, json.dumps(settings), json.dumps(uvicorn or {})]
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=2048)
+        if send_buffer is not None:  # connections have it of the socket that they came by
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None

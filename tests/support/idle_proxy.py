@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from types import TracebackType
@@ -29,7 +30,8 @@ class IdleProxy:
     def __enter__(self) -> IdleProxy:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
         return self
 
     def __exit__(
@@ -37,6 +39,8 @@ class IdleProxy:
     ) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        for thread in self._threads:
+            thread.join(30)
 
     def _accept(self) -> None:
         while True:
@@ -44,33 +48,40 @@ class IdleProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(self._target)
-            threading.Thread(target=self._upwards, args=(client, server), daemon=True).start()
-            threading.Thread(target=self._downwards, args=(server, client), daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(client,))
+            self._threads.append(thread)
+            thread.start()
 
-    def _upwards(self, client: socket.socket, server: socket.socket) -> None:
-        try:
-            while data := client.recv(65536):
-                server.sendall(data)
-        except OSError:
-            pass
-        _end(client, server)
+    def _serve(self, client: socket.socket) -> None:
+        with client, socket.create_connection(self._target) as server:
+            upwards = threading.Thread(target=_pump, args=(client, server))
+            upwards.start()
+            server.settimeout(self._patience)
+            try:
+                _pump(server, client)
+            except TimeoutError:
+                self.cut += 1
+            _end(client, server)
+            upwards.join(30)
 
-    def _downwards(self, server: socket.socket, client: socket.socket) -> None:
-        server.settimeout(self._patience)
-        try:
-            while data := server.recv(65536):
-                client.sendall(data)
-        except TimeoutError:
-            self.cut += 1
-        except OSError:
-            pass
-        _end(client, server)
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    """Hand on what comes, until an end is gone.
+
+    Raises:
+        TimeoutError: nothing came for too long.
+    """
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except TimeoutError:
+        raise
+    except OSError:
+        pass
+    _end(source, target)
 
 
 def _end(*sockets: socket.socket) -> None:
     for each in sockets:
-        try:
+        with contextlib.suppress(OSError):
             each.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            each.close()

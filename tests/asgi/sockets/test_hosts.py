@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import httpx
 import pytest
@@ -13,7 +14,7 @@ from agjson.middleware.client import SyncAgentClient
 from agjson.wire import encode, to_dict
 from tests.support.http_server import Server
 from tests.support.idle_proxy import IdleProxy
-from tests.support.streaming import HEADERS, folded, start, stored
+from tests.support.streaming import HEADERS, folded, refusal, start, stored
 
 
 @pytest.mark.parametrize("slash", ["", "/"], ids=["without slash", "with slash"])
@@ -86,11 +87,20 @@ def test_without_comments_the_client_attaches_again_and_loses_nothing(
 
 def test_of_many_posts_to_one_thread_one_runs(server: Server) -> None:
     def post(number: int) -> tuple[int, str]:
-        body = encode(start("say 5 0.05", f"t{number}"))
+        body = encode(start("hang", f"t{number}"))
         answer = httpx.post(server.url, content=body, headers=HEADERS, timeout=60)
-        return answer.status_code, "" if answer.status_code == 200 else answer.json()["error"]["code"]
+        return answer.status_code, answer.text
 
     with ThreadPoolExecutor(20) as pool:
-        answers = list(pool.map(post, range(20)))
-    assert sorted(answers) == [(200, "")] + [(409, "thread_busy")] * 19
-    assert len(server.wait_for("th", running=False)["events"][0]["turns"]) == 1
+        waiting = {pool.submit(post, number) for number in range(20)}
+        refused = list(itertools.islice(as_completed(waiting, timeout=60), 19))
+        for each in refused:
+            status, body = each.result()
+            assert (status, json.loads(body)["error"]["code"]) == (409, "thread_busy")
+        running = server.wait_for("th", running=True)["turnId"]
+        assert refusal(server, "POST", f"/threads/th/turns/{running}/stop")[0] == 202
+        [winner] = waiting.difference(refused)
+        status, body = winner.result()
+        assert status == 200
+        assert "turn.abort" in body
+    assert [turn["turnId"] for turn in server.wait_for("th", running=False)["events"][0]["turns"]] == [running]
