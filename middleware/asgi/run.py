@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from time import monotonic
+from typing import Literal, TypeAlias
 
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore, UnknownThreadError, recover
 from agjson.failures import Failure
@@ -20,7 +21,10 @@ from agjson.middleware.asgi.redaction import Redactor, secrets_of
 from agjson.types import AgInput, AgStreamEvent, StartInput
 from agjson.wire import to_dict
 
-__all__ = ["Run"]
+__all__ = ["Run", "StopReason"]
+
+StopReason: TypeAlias = Literal["stopped", "client-closed", "shutdown"]
+"""Why a server cuts a run off: somebody asked for it, its last reader has gone, the server ends."""
 
 _LOG = logging.getLogger("agjson")
 
@@ -84,7 +88,8 @@ class Run:
         self._thread: Thread | None = None
         self._lease: PublishingLease | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_stopped = False
+        # Why it was cut off.
+        self._stopped = ""
 
     @property
     def thread_id(self) -> str:
@@ -110,15 +115,20 @@ class Run:
             store=PublishingStore(store, self, window),
             on_paused=on_paused,
             on_failure=self.tell_failure,
+            why_cancelled=lambda: self._stopped or "cancelled",
         )
         self._task = asyncio.create_task(self._drain(events))
         return self._task
 
-    def stop(self) -> None:
-        """Cut the run off: it ends by `turn.abort`, which is stored and reaches every reader."""
+    def stop(self, reason: StopReason) -> None:
+        """Cut the run off: it ends by `turn.abort`, which is stored and reaches every reader.
+
+        Args:
+            reason: why, for `turn.abort`.
+        """
         # Once: what is saved on the way out is not to be disturbed.
-        if self._task is not None and not self._is_stopped:
-            self._is_stopped = True
+        if self._task is not None and not self._stopped:
+            self._stopped = reason
             self._task.cancel()
 
     # What the lease tells

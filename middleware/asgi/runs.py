@@ -317,7 +317,7 @@ class Runs:
         standing = await self.existing(thread_id, owner)
         run = self._active.get(thread_id)
         if run is not None and run.channel is not None and run.turn_id == turn_id and not run.is_stored:
-            run.stop()
+            run.stop("stopped")
             return
         if run is None and self._shared is not None and await self._shared.request_stop(thread_id, turn_id):
             return
@@ -357,7 +357,7 @@ class Runs:
                 for thread_id, turn_id in await store.stop_requests():
                     run = self._active.get(thread_id)
                     if run is not None and run.turn_id == turn_id:
-                        run.stop()
+                        run.stop("stopped")
             except Exception as error:
                 _LOG.warning("the store cannot say what is to be stopped: %s", type(error).__name__)
 
@@ -459,7 +459,7 @@ class Runs:
     def _left_run(self, run: Run) -> None:
         run.readers -= 1
         if self._cancels and run.readers == 0 and not run.is_stored:
-            run.stop()
+            run.stop("client-closed")
 
     def _left_tail(self, key: tuple[str, str], tail: Tail) -> None:
         tail.readers -= 1
@@ -478,7 +478,7 @@ class Runs:
         """
         self.closing = True
         for run in list(self._open):
-            run.stop()
+            run.stop("shutdown")
         if self._open:
             _, late = await asyncio.wait(self._open.values(), timeout=timeout)
             if late:

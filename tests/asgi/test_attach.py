@@ -10,7 +10,7 @@ import pytest
 
 from agjson.agents import MemoryThreadStore, ThreadStore
 from agjson.middleware.asgi import AgentApp
-from agjson.types import TurnStart
+from agjson.types import AbortedOutcome, TurnStart
 from tests.support.asgi_client import Exchange, request, run, thread_path
 from tests.support.scripted import ScriptAgent, results, said, start, text, until
 from tests.support.served import Gates, assert_same_as_stored, numbered, opened, stepwise, waiting
@@ -169,7 +169,7 @@ async def test_on_disconnect_cancel_stops_the_run_when_its_last_reader_has_gone(
     thread = await store.load("th")
     assert thread is not None
     outcome = thread.result.turns[0].outcome
-    assert outcome is not None and outcome.type == "aborted"
+    assert outcome == AbortedOutcome(reason="client-closed")
 
 
 async def test_a_stream_that_was_kept_no_longer_breaks_off_and_asks_for_a_resync() -> None:

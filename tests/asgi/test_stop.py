@@ -29,7 +29,7 @@ async def test_a_stop_reaches_every_reader_and_is_stored(store: ThreadStore) -> 
         seen += await first.events()
         assert numbered(await second.events()) == numbered(seen)
         assert first.completed and second.completed
-    assert to_dict(seen[-1]) == {"type": "turn.abort", "seq": len(seen) - 1, "turnId": "t", "reason": "cancelled"}
+    assert to_dict(seen[-1]) == {"type": "turn.abort", "seq": len(seen) - 1, "turnId": "t", "reason": "stopped"}
     assert types(seen)[-2:] == ["message.end", "turn.abort"]
     assert (agent.opened, agent.closed) == (1, 1)
     await assert_same_as_stored(app, store, "th", seen)

@@ -37,7 +37,7 @@ def test_sigterm_ends_every_stream_and_stores_its_end(tmp_path: Path) -> None:
         server.start()
         for number, (rest, whole) in enumerate(zip(ends[:10], ends[10:], strict=True)):
             assert rest == whole[1:]
-            assert (whole[-1].type, to_dict(whole[-1])["reason"]) == ("turn.abort", "cancelled")
+            assert (whole[-1].type, to_dict(whole[-1])["reason"]) == ("turn.abort", "shutdown")
             assert folded(whole) == stored(server, f"th{number}")
             assert post(server, start("say 1 0", "t2", f"th{number}"))[-1].type == "turn.done"
 
@@ -56,7 +56,7 @@ def test_sigterm_does_not_wait_for_a_reader_that_never_reads_longer_than_the_ser
         server.start()
         with streaming(server, "GET", "/threads/th/events?turnId=t") as stream:
             whole = stream.read()
-        assert (whole[-1].type, to_dict(whole[-1])["reason"]) == ("turn.abort", "cancelled")
+        assert (whole[-1].type, to_dict(whole[-1])["reason"]) == ("turn.abort", "shutdown")
         assert folded(whole) == stored(server)
 
 
