@@ -271,12 +271,12 @@ class AgentApp(Starlette):
         repetition = self._runs.repetition(ag_input, owner, digest)
         if repetition is not None:
             raise repetition
-        self._runs.check_readers()
-        try:
-            run = await self._runs.start(ag_input, owner, digest)
-        except Exception as error:
-            raise refusal_of(error) or self._fault(error, secrets_of(ag_input, thread)) from None
-        return self._stream(self._runs.read_run(run))
+        with self._runs.slot():
+            try:
+                run = await self._runs.start(ag_input, owner, digest)
+            except Exception as error:
+                raise refusal_of(error) or self._fault(error, secrets_of(ag_input, thread)) from None
+            return self._stream(self._runs.read_run(run))
 
     async def _body(self, request: Request) -> bytes:
         limit = self._max_body_bytes
@@ -328,11 +328,11 @@ class AgentApp(Starlette):
 
     async def _get_events(self, request: Request, route: Route, owner: str | None) -> Response:
         turn_id, after = _position(request)
-        self._runs.check_readers()
-        reader = await self._runs.read(route.thread_id, owner, turn_id, after)
-        return (
-            Response(status_code=204, headers={"Cache-Control": "no-store"}) if reader is None else self._stream(reader)
-        )
+        with self._runs.slot():
+            reader = await self._runs.read(route.thread_id, owner, turn_id, after)
+            if reader is None:
+                return Response(status_code=204, headers={"Cache-Control": "no-store"})
+            return self._stream(reader)
 
 
 @asynccontextmanager

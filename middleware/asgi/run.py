@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore, UnknownThreadError, recover
-from agjson.failures import Failure
+from agjson.failures import Failure, trace_of
 from agjson.middleware.asgi.channel import Channel, Framer
 from agjson.middleware.asgi.earlier import Earlier
 from agjson.middleware.asgi.errors import TurnExistsError, new_error_id
@@ -181,16 +181,16 @@ class Run:
         """
         error_id = new_error_id()
         redactor = self._redactor()
-        _LOG.error(
-            "error %s: turn %r of thread %r\n%s", error_id, self.turn_id, self.thread_id, redactor.failure(error)
-        )
+        said = trace_of(error) if redactor is None else redactor.failure(error)
+        _LOG.error("error %s: turn %r of thread %r\n%s", error_id, self.turn_id, self.thread_id, said)
         if self._debug:
             return told._replace(message=f"{told.message} (error {error_id})")
-        is_code = _CODE.fullmatch(told.code) is not None and redactor.text(told.code) == told.code
+        is_code = redactor is not None and _CODE.fullmatch(told.code) and redactor.text(told.code) == told.code
         code = told.code if is_code else type(error).__name__
         return Failure(f"the agent failed (error {error_id})", code, told.retriable)
 
-    def _redactor(self) -> Redactor:
+    def _redactor(self) -> Redactor | None:
+        """What knows the secrets of the run; None where they cannot be collected, so that no word may be logged."""
         try:
             events = [] if self.channel is None else [json.loads(event) for event in self.channel.events()]
             if self._lease is not None:
@@ -198,7 +198,7 @@ class Run:
             return Redactor(secrets_of(self.ag_input, self._thread, events))
         except Exception:  # a failure must be told whatever the data of the run are
             _LOG.warning("the secrets of turn %r cannot be collected", self.turn_id)
-            return Redactor()
+            return None
 
     # The task
 
@@ -217,13 +217,14 @@ class Run:
         except asyncio.CancelledError:
             if not self.begun.done():
                 self.begun.cancel()
-        except Exception as error:
+        except (Exception, SystemExit, GeneratorExit) as error:
+            # SystemExit out of a task would end the event loop, and with it every other run.
             if self.begun.done():
                 _LOG.error(
                     "turn %r of thread %r broke off\n%s", self.turn_id, self.thread_id, Redactor().failure(error)
                 )
             else:
-                self.begun.set_exception(error)
+                self.begun.set_exception(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
         finally:
             if not self.begun.done():
                 self.begun.cancel()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
 
 from agjson.agents import Agent, OnPaused, SharedThreadStore, Thread, ThreadBusyError, ThreadStore
@@ -119,6 +120,7 @@ class Runs:
         self._ended_bytes = 0
         self._tails: dict[tuple[str, str], Tail] = {}
         self._readers = 0
+        self._opening = 0
         self._stops: asyncio.Task[None] | None = None
         self.closing = False
 
@@ -363,14 +365,20 @@ class Runs:
 
     # Readers
 
-    def check_readers(self) -> None:
-        """Refuse one more stream where there are too many.
+    @contextmanager
+    def slot(self) -> Generator[None]:
+        """Hold a place for one more stream while it is being opened.
 
         Raises:
-            Refusal: there are.
+            Refusal: there are too many.
         """
-        if self._readers >= self._max_readers:
+        if self._readers + self._opening >= self._max_readers:
             raise Refusal(429, "too_many_readers", "too many streams are open", headers={"Retry-After": "1"})
+        self._opening += 1
+        try:
+            yield
+        finally:
+            self._opening -= 1
 
     def read_run(self, run: Run, at: int = 0) -> Reader:
         """Read a run of this process.

@@ -256,3 +256,17 @@ async def test_an_exception_before_the_first_event_is_a_fault_of_the_server(
     assert "on 10.0.0.7" in caplog.text
     assert "b3BhcXVlLXZhbHVl" not in caplog.text
     assert await store.load("th") is None
+
+
+@pytest.mark.parametrize("leaving", [SystemExit(2), GeneratorExit()])
+@pytest.mark.parametrize("sync", [False, True])
+async def test_an_agent_that_leaves_the_program_ends_its_turn_and_nothing_else(
+    leaving: BaseException, sync: bool
+) -> None:
+    store = MemoryThreadStore()
+    app = AgentApp(ScriptAgent(failing(leaving), blocking=sync, store=store))
+    events = await run(app, start())
+    assert events[-1].type in ("turn.abort", "turn.error")
+    await assert_same_as_stored(app, store, "th", events)
+    fine = AgentApp(ScriptAgent(lambda _: text("still here"), store=store))
+    assert (await run(fine, start(said("x", "u2"), turn="t2")))[-1].type == "turn.done"

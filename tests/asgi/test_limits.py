@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +14,7 @@ import pytest
 
 from agjson.agents import Agent, MemoryThreadStore, Thread
 from agjson.middleware.asgi import AgentApp, Refusal
+from agjson.stores import SQLiteThreadStore
 from agjson.wire import encode, to_dict
 from tests.support.asgi_client import JSON, Exchange, request, run, thread_path
 from tests.support.scripted import ScriptAgent, said, start, text, types
@@ -113,6 +116,18 @@ async def test_open_streams_are_limited_and_given_back() -> None:
             gate.set()
             assert (await third.events())[-1].type == "turn.done"
     assert (await request(app, "GET", "/threads/other"))[0] == 404
+
+
+async def test_streams_that_are_opened_at_once_do_not_slip_past_the_limit(tmp_path: Path) -> None:
+    async with SQLiteThreadStore(tmp_path / "threads.sqlite") as store:
+        gate = asyncio.Event()
+        app = AgentApp(ScriptAgent(waiting("one", "two", gate), store=store), max_readers=3)
+        async with Exchange(app, "POST", "/", start()) as first, AsyncExitStack() as stack:
+            await first.events(1)
+            others = [Exchange(app, "GET", EVENTS) for _ in range(20)]
+            await asyncio.gather(*(stack.enter_async_context(other) for other in others))
+            assert sorted(other.status or 0 for other in others) == [200] * 2 + [429] * 18
+            gate.set()
 
 
 async def test_what_is_kept_of_ended_turns_is_limited() -> None:

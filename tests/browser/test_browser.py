@@ -70,7 +70,7 @@ else {
   form.requestSubmit();
   await until(() => said.childElementCount > 6);
   stop.click();
-  await shows("cut off: cancelled");
+  await shows("cut off: stopped");
   await tell();
 }
 </script>"""
@@ -135,5 +135,5 @@ def test_the_example_page_comes_back_to_its_turn_and_stops_one(chromium: str, pa
         assert host.seen(TIMEOUT) == followed  # what was seen live is what is loaded later
         stopped = host.seen(TIMEOUT)
         assert stopped[:5] == [*followed, followed[0]]
-        assert stopped[-1] == ["note", "cut off: cancelled"]
+        assert stopped[-1] == ["note", "cut off: stopped"]
     assert host.asked[0].status == 200

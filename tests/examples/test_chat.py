@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from tests.support.corpus import ROOT
 from tests.support.dialog import Dialog
 from tests.support.http_server import Server
+from tests.support.sse_server import SSEServer, error
 
 CHAT = str(ROOT / "examples" / "chat.py")
 
@@ -49,7 +52,12 @@ def test_what_is_typed_is_answered(talk: Dialog) -> None:
     assert talk.until("> ") == "! nothing runs\n> "
     status, printed = talk.end()
     assert status == 0
-    assert printed.startswith("\nTo come back: python examples/chat.py http://127.0.0.1:")
+    [line] = printed.strip().splitlines()
+    words = shlex.split(line.removeprefix("To come back: "))
+    python = os.path.relpath(sys.executable)
+    assert words[:2] == [sys.executable if python.startswith(os.pardir) else python, CHAT]
+    assert words[2].startswith("http://127.0.0.1:")
+    assert (words[3], words[4][:5], len(words)) == ("--thread", "chat-", 5)
 
 
 def answers(printed: str) -> Any:
@@ -115,7 +123,7 @@ def test_a_turn_is_stopped(talk: Dialog) -> None:
     talk.type("hang")
     talk.until("wellnow")
     talk.type("/stop")
-    assert talk.until("> ") == "\n! cut off: cancelled\n> "
+    assert talk.until("> ") == "\n! cut off: stopped\n> "
     talk.type("on")
     assert talk.until("> ") == "heardon\n> "
 
@@ -153,7 +161,7 @@ def test_who_leaves_comes_back_to_what_runs_and_what_waits(server: Server) -> No
     with chat(server.url, "--thread", "left") as dialog:
         dialog.until("wellnow")
         dialog.type("/stop")
-        dialog.until("! cut off: cancelled\n> ")
+        dialog.until("! cut off: stopped\n> ")
 
 
 def test_a_server_that_is_not_there_is_told() -> None:
@@ -163,6 +171,27 @@ def test_a_server_that_is_not_there_is_told() -> None:
         dialog.until("> ")
         dialog.type("hello")
         assert "unreachable" in dialog.until("\n> ")
+        status, printed = dialog.end()
+    assert status == 0
+    assert "To come back" not in printed  # there is nothing to come back to
+
+
+def test_who_is_not_let_in_is_not_told_to_come_back() -> None:
+    with SSEServer(lambda _: error(401, "unauthorized", "who are you?")) as server:
+        for arguments in ((), ("--thread", "theirs")):
+            with chat(server.url, "--header", "Authorization: Bearer no", *arguments) as dialog:
+                dialog.until("> ")
+                dialog.type("hello")
+                assert "who are you? (unauthorized, status 401)" in dialog.until("\n> ")
+                status, printed = dialog.end()
+            assert status == 0
+            assert "To come back" not in printed
+
+
+def test_a_header_that_is_none_is_told_at_once() -> None:
+    with chat("http://127.0.0.1:1", "--header", "two words: x") as dialog:
+        status, printed = dialog.wait()
+    assert (status, printed) == (1, "chat.py: 'two words' is no name of a header\n")
 
 
 def test_a_server_that_is_killed_and_started_again_is_waited_for(tmp_path: Path) -> None:
