@@ -21,6 +21,7 @@ from agjson.errors import (
 )
 from agjson.types import *  # noqa: F403  # every wire type is public, and `agjson.types.__all__` is the one list of them
 from agjson.wire import (
+    answer_to,
     decode_answer,
     decode_ask,
     decode_block,
@@ -168,6 +169,7 @@ __all__ = [
     "UnknownTypeError",
     "ValidationError",
     "Violation",
+    "answer_to",
     "check",
     "decode_answer",
     "decode_ask",

@@ -80,8 +80,12 @@ class Emitter(EmitterSide):
     Raises:
         TypeError: a keyword is no setting.
         ValueError: the profile is none of the three.
-        ProfileError: `parent_turn_id` in a stream that refuses what is above CORE. Any later method may raise it for
-            the event that it is asked for; what came before in the same call stays emitted, and the stream stays valid.
+        ValidationError: the turn, thread, trigger or `parent_turn_id` is of the wrong type. Any later method may
+            raise it for a member of the wrong type at any depth, which ``path`` names.
+        ProfileError: `parent_turn_id` in a stream that refuses what is above CORE, or later an event above the profile.
+
+    Any method may further raise an `EncodeError` for a value without a JSON form. Whatever a method raises, what came
+    before in the same call stays emitted, and the stream stays valid.
     """
 
     def __init__(self, turn_id: str, thread_id: str, **settings: Unpack[EmitterSettings]) -> None:
@@ -105,7 +109,7 @@ class Emitter(EmitterSide):
             TypeError: it is no event.
         """
         if isinstance(event, ExtEvent):
-            turn = self._owner(event.turn_id, event.message_id)
+            turn = self._owner_beside(event.turn_id, event.message_id)
             put = ExtEvent(
                 event.type, self._seq, event.payload, event.id, turn.id, event.message_id, event.parent_id, event.meta
             )
@@ -129,7 +133,7 @@ class Emitter(EmitterSide):
         getattr(self, method)(**fields)
 
     def _emit_plain(self, event: AgEvent) -> None:
-        turn = self._owner(event.turn_id, event.message_id)
+        turn = self._owner_beside(event.turn_id, event.message_id)
         changes: dict[str, Any] = {"turn_id": turn.id}
         message = self._messages.get(event.message_id or "")
         if message is not None:

@@ -53,7 +53,8 @@ def describe_failure(error: BaseException) -> Failure:
     The code is its ``type`` or ``code`` if that is a string, else the class name. Whether to try again is told by, in
     this order: a boolean ``retriable`` or ``retryable``; the code; an HTTP status in ``status_code``, ``status`` or
     ``code`` (408, 409, 425, 429 and from 500 on yes, other 4xx no); being a timeout or a broken connection, by class or
-    by name. A group with one exception in it is read as that one.
+    by name. A group with one exception in it is read as that one. The message names the type of the exception that it
+    was raised from, as in ``Connection error. (from ConnectError)``.
 
     Args:
         error: the exception.
@@ -114,7 +115,10 @@ def _message_of(error: BaseException) -> str:
         message = str(error).strip()
     except Exception:
         message = ""
-    return message or type(error).__name__
+    cause = _attribute(error, "__cause__")
+    # Its name alone: its words may quote a header, and that may be a credential (spec §13.2).
+    behind = f" (from {type(cause).__name__})" if isinstance(cause, BaseException) else ""
+    return f"{message or type(error).__name__}{behind}"
 
 
 def _attribute(error: Any, name: str) -> Any:

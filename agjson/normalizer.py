@@ -241,6 +241,9 @@ class Normalizer(ABC):
             self._on_error(self._told(sentinel))
         elif isinstance(sentinel, HostAbort):
             self._on_abort(sentinel)
+        if self.out.is_open():
+            # Even a run without a single event has a turn, which `flush` then aborts.
+            self.out.turn_start()
 
     def _told(self, error: HostError) -> HostError:
         """An exception in the words of `on_failure`; what an adapter would read from the exception is not there."""

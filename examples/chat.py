@@ -10,20 +10,23 @@ import argparse
 import asyncio
 import io
 import json
+import os
+import shlex
+import sys
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
-from agjson import AgHitlAnswer, AgToolResult, TextBlock
+from agjson import AgHitlAnswer, AgToolResult, TextBlock, answer_to
 from agjson.cli.terminal import shown_text, shown_word
 from agjson.errors import DecodeError
 from agjson.middleware.client import AgentClient, ClientError, ConnectionLostError, Turn
 from agjson.types import AgClientCapabilities, AgHitlCapabilities, AgPausedAsk, ToolCallBlock
 from agjson.urls import safe_url
-from agjson.wire import encode, match_answer
+from agjson.wire import encode
 
 # So that the server sends no ask that cannot be answered here.
 CAPABILITIES = AgClientCapabilities(hitl=AgHitlCapabilities(ask=True, form=True, grant_modes=True, auth=False))
@@ -99,6 +102,7 @@ class Chat:
         self._lines: deque[str | None] = deque()
         self._came = asyncio.Event()
         self._turn: Turn | None = None
+        self.begun = False  # the server has said something of the thread, so that it can be come back to
         self._stopping: set[asyncio.Task[None]] = set()
 
     def take(self, line: str | None) -> None:
@@ -145,6 +149,7 @@ class Chat:
                 try:
                     async for event in turn:
                         waiting = False
+                        self.begun = True
                         self._screen.show(event, with_user=with_user)
                     return turn
                 except ConnectionLostError as error:
@@ -198,13 +203,13 @@ class Chat:
             line = await self._ask(f"? {words} [{hint}, or no and why]: ")
             if line is None:
                 return None
-            answer = answer_of(ask, line)
             try:
-                if answer is not None:
-                    match_answer(answer, ask)
-                    return answer
+                answer = answer_of(ask, line)
             except DecodeError as error:
                 self._screen.note(error.message)
+                continue
+            if answer is not None:
+                return answer
 
     async def _ask(self, prompt: str) -> str | None:
         self._screen.prompt(prompt)
@@ -228,35 +233,25 @@ HINTS = {
 
 
 def answer_of(ask: AgPausedAsk, line: str) -> AgHitlAnswer | None:
-    """The answer that a line is to an ask; None: it is none."""
+    """The answer that a line is to an ask; None: it is none. A grant mode that is none raises."""
     first, _, rest = line.strip().partition(" ")
 
-    def answer(status: Literal["resolved", "declined"], **reply: Any) -> AgHitlAnswer:
-        return AgHitlAnswer(
-            ask_id=ask.ask_id,
-            status=status,
-            ordinal=ask.ordinal,
-            token=ask.token,
-            request_state=ask.request_state,
-            **reply,
-        )
-
     if first.lower() in ("n", "no"):
-        return answer("declined", reason=rest or None)
+        return answer_to(ask, "declined", reason=rest or None)
     match ask.kind:
         case "approval" if ask.grant_modes:
-            return answer("resolved", grant_mode_id=line.strip())
+            return answer_to(ask, grant_mode_id=line.strip())
         case "choice" if line.strip() in [choice.id for choice in ask.choices or ()]:
-            return answer("resolved", reply=line.strip())
+            return answer_to(ask, reply=line.strip())
         case "text" if line:
-            return answer("resolved", reply=line)
+            return answer_to(ask, reply=line)
         case "form":
             try:
-                return answer("resolved", reply=json.loads(line))
+                return answer_to(ask, reply=json.loads(line))
             except ValueError:
                 return None
         case "approval" | "url" | "auth" if first.lower() in ("y", "yes"):
-            return answer("resolved")
+            return answer_to(ask)
         case _:
             return None
 
@@ -285,14 +280,29 @@ def read_lines(put: Callable[[str | None], object]) -> None:
 
 
 async def chat(url: str, thread_id: str, *, come_back: bool, headers: dict[str, str]) -> None:
-    """Talk with the agent at an address."""
-    async with AgentClient(url, headers=headers, max_retries=3) as client:
-        talk = Chat(client, thread_id)
-        loop = asyncio.get_running_loop()
-        threading.Thread(
-            target=read_lines, args=[lambda line: loop.call_soon_threadsafe(talk.take, line)], daemon=True
-        ).start()
-        await talk.talk(come_back=come_back)
+    """Talk with the agent at an address, and say at the end how to come back."""
+    try:
+        client = AgentClient(url, headers=headers, max_retries=3)
+    except ValueError as error:
+        raise SystemExit(f"chat.py: {error}") from None
+    talk = Chat(client, thread_id)
+    try:
+        async with client:
+            loop = asyncio.get_running_loop()
+            threading.Thread(
+                target=read_lines, args=[lambda line: loop.call_soon_threadsafe(talk.take, line)], daemon=True
+            ).start()
+            await talk.talk(come_back=come_back)
+    finally:
+        if talk.begun:
+            again = shlex.join([python(), sys.argv[0], url, "--thread", thread_id])
+            print(f"\nTo come back: {again}{', with the same --header' if headers else ''}")
+
+
+def python() -> str:
+    """The interpreter that runs this, from here if it is below."""
+    here = os.path.relpath(sys.executable)
+    return sys.executable if here.startswith(os.pardir) else here
 
 
 def main() -> None:
@@ -308,7 +318,6 @@ def main() -> None:
     thread_id = arguments.thread or f"chat-{uuid.uuid4()}"
     with suppress(KeyboardInterrupt):
         asyncio.run(chat(arguments.url, thread_id, come_back=arguments.thread is not None, headers=headers))
-    print(f"\nTo come back: python examples/chat.py {arguments.url} --thread {thread_id}")
 
 
 if __name__ == "__main__":

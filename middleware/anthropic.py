@@ -201,8 +201,8 @@ def wrap(
     """
     if _is_message(stream):
         stream = [stream]
-    elif not inspect.isawaitable(stream) and not any(hasattr(stream, name) for name in _ENTRANCES):
-        raise TypeError(f"{type(stream).__name__} is no stream of the Messages API")
+    else:
+        _check_stream(stream, "client.messages.create(..., stream=True)")
     kind = AsyncEvents if inspect.isawaitable(stream) or hasattr(stream, "__aiter__") else Events
     pump = _read_async if kind is AsyncEvents else _read
     return kind(stream, pump, turn_id=turn_id, thread_id=thread_id, multi=multi, **settings)
@@ -242,7 +242,11 @@ def wrap_message_stream(
         turn_id: the turn; absent: a random one.
         thread_id: the conversation; absent: a random one.
         **settings: further arguments of `AnthropicNormalizer`.
+
+    Raises:
+        TypeError: it is no stream.
     """
+    _check_stream(stream, "client.messages.stream(...)")
     is_async = hasattr(stream, "__aiter__") or hasattr(stream, "__aenter__")
     kind = AsyncEvents if is_async else Events
     return kind(stream, _read_async if is_async else _read, turn_id=turn_id, thread_id=thread_id, **settings)
@@ -277,7 +281,15 @@ def wrap_tool_runner(
         turn_id: the turn; absent: a random one.
         thread_id: the conversation; absent: a random one.
         **settings: further arguments of `AnthropicNormalizer`.
+
+    Raises:
+        TypeError: it is no tool runner.
     """
+    if not hasattr(runner, "generate_tool_call_response"):
+        if inspect.iscoroutine(runner):
+            runner.close()  # a request that is not made, and then nobody should be told that it was forgotten
+        given = type(runner).__name__
+        raise TypeError(f"{given} is no tool runner: wrap what client.beta.messages.tool_runner(...) returns")
     is_async = hasattr(runner, "__aiter__")
     kind = AsyncEvents if is_async else Events
     pump = _run_async if is_async else _run
@@ -285,6 +297,13 @@ def wrap_tool_runner(
 
 
 _ENTRANCES = ("__iter__", "__aiter__", "__enter__", "__aenter__")
+
+
+def _check_stream(stream: Any, maker: str) -> None:
+    # A client can be entered and left like a helper stream, and would be closed by that.
+    readable = inspect.isawaitable(stream) or any(hasattr(stream, name) for name in _ENTRANCES)
+    if not readable or (hasattr(stream, "messages") and not isinstance(stream, (Iterable, AsyncIterable))):
+        raise TypeError(f"{type(stream).__name__} is no stream of the Messages API: wrap what {maker} returns")
 
 
 def _is_message(native: Any) -> bool:

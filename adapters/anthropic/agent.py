@@ -60,6 +60,9 @@ class AnthropicAgent(Agent):
         on_paused: what a start may do to a paused thread.
         capabilities: what the agent says of itself.
         close_timeout: how many seconds the close of a stream may take.
+
+    Raises:
+        TypeError: a client without the Messages API; a tool that is neither a declaration nor runnable.
     """
 
     def __init__(
@@ -88,9 +91,15 @@ class AnthropicAgent(Agent):
             capabilities=capabilities,
             close_timeout=close_timeout,
         )
+        if isinstance(client, type) or not hasattr(client, "messages"):
+            raise TypeError(f"client must be an anthropic.Anthropic or AsyncAnthropic, not {_name_of(client)}")
         self.client = client
         self.model = model
         self.tools = tuple(tools)
+        for tool in self.tools:
+            if not isinstance(tool, Mapping) and not is_runnable(tool):
+                words = "declarations as dicts, and functions that anthropic.beta_tool or beta_async_tool has wrapped"
+                raise TypeError(f"tools takes {words}, not {_name_of(tool)}")
         self.max_tokens = max_tokens
         self.max_iterations = max_iterations
         self.max_continuations = max_continuations
@@ -234,6 +243,12 @@ class _Answer:
     def messages(self) -> list[AgMessage]:
         """The answer, as it will be stored."""
         return list(self._reducer.result().messages)
+
+
+def _name_of(value: object) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"the {type(value).__name__} {getattr(value, '__name__', '')}".rstrip()
 
 
 def _may_pause(call: AnthropicCall) -> bool:

@@ -13,6 +13,7 @@ from agjson.adapters.anthropic._carry import CALLER, CONTAINER, CONTAINER_ID
 from agjson.adapters.anthropic._repair import Ledger, MissingResults, Repair, ReplayOptions, UnsupportedBlocks
 from agjson.adapters.anthropic._run_config import RunParams
 from agjson.adapters.anthropic.messages import messages_to_native
+from agjson.agents.intake import read_input
 from agjson.errors import ReplayError
 from agjson.types import (
     UNSET,
@@ -70,7 +71,7 @@ class AnthropicCall:
 
 
 def to_native(
-    ag_input: AgInput,
+    ag_input: AgInput | Mapping[str, Any],
     *,
     history: Sequence[AgMessage] = (),
     run: AgRunConfig | None = None,
@@ -93,7 +94,7 @@ def to_native(
     ``requestState`` go to no provider.
 
     Args:
-        ag_input: the input.
+        ag_input: the input, also as plain data.
         history: the messages of the thread so far, without those of nested turns.
         run: how to run, for inputs that do not say it: the settings of the start that a ``tool-result`` or ``resume``
             goes on from. A tool choice that forces a call is left out then, since the model could never answer; the
@@ -118,8 +119,9 @@ def to_native(
         ReplayError: an id that no call or ask of the thread waits under, an allowed call that was not run, a value that
             the API refuses, or a history that cannot be sent. ``path`` is ``$[n]`` in the messages of history and input
             together, ``$.<member>`` in the input.
-        ValidationError: an answer that does not fit its ask.
+        ValidationError: it is no input, a member is not of its type, or an answer does not fit its ask.
     """
+    ag_input = read_input(ag_input)
     if isinstance(ag_input, StartInput):
         run = ag_input.run or run
     elif run is not None:

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Block, Envelope, Message, OwnId, Turn
+from agjson._members import check_members, require_text
 from agjson.jsonable import jsonable
 from agjson.known_ids import KnownIds
 from agjson.types import (
@@ -38,9 +39,14 @@ class EmitterBase:
 
     def __init__(self, turn_id: str, thread_id: str, settings: EmitterSettings, gate: Gate | None) -> None:
         parent_turn_id = settings.get("parent_turn_id")
+        trigger = settings.get("trigger")
+        # With a wrong one the turn could never be opened, and nothing be said at all.
+        check_members(TurnStart(seq=0, turn_id=turn_id, thread_id=thread_id, trigger=trigger))
+        if parent_turn_id is not None:
+            require_text(parent_turn_id, "subagent.start", "parentTurnId")
         self._root = Turn(turn_id, parent_id=parent_turn_id)
         self._thread_id = thread_id
-        self._root.trigger = settings.get("trigger")
+        self._root.trigger = trigger
         self._known = KnownIds.of_any_kind(settings.get("known_ids", ()))
         # Those of the known messages that are still there: a snapshot replaces them.
         self._known_messages = self._known.messages
@@ -77,6 +83,7 @@ class EmitterBase:
         return out
 
     def _put(self, event: AgStreamEvent) -> None:
+        check_members(event)
         if self._gate is not None:
             self._gate(event)
         self._seq += 1
@@ -100,7 +107,7 @@ class EmitterBase:
             turn_id: the turn that it concerns; absent: that of the message, else the current one.
             **envelope: ``id``, ``message_id``, ``parent_id``, ``meta``.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         self._put(
             ErrorEvent(seq=self._seq, message=message, code=code, retriable=retriable, turn_id=turn.id, **envelope)
         )
@@ -157,6 +164,10 @@ class EmitterBase:
         else:
             turn = self._current
         return self._ready(turn)
+
+    def _owner_beside(self, turn_id: str | None, message_id: str | None) -> Turn:
+        """The turn of an event that names a message without going into it: that of the message, whatever is said."""
+        return self._owner(None if message_id and message_id in self._messages else turn_id, message_id)
 
     def _ready(self, turn: Turn) -> Turn:
         if not turn.opened:
@@ -248,6 +259,8 @@ class EmitterBase:
             else:
                 turn = self._ready(self._root)
         if not turn.opened and not turn.nested:
+            if trigger is not None:
+                check_members(TurnStart(seq=self._seq, turn_id=turn.id, thread_id=self._thread_id, trigger=trigger))
             turn.trigger = trigger or turn.trigger
             self._open(turn, **envelope)
         elif trigger is not None or envelope or turn.closed is not None:

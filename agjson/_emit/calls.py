@@ -13,6 +13,7 @@ from agjson._emit.reasoning import EmitterReasoning
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Call, Message, OfBlock, OfMessage, Turn
 from agjson._halves import join_halves, whole_characters
+from agjson._members import check_members, require_text
 from agjson.types import (
     UNSET,
     AgMeta,
@@ -245,6 +246,7 @@ class EmitterCalls(EmitterReasoning):
         if (
             call is not None
             and call.fast
+            and delta.__class__ is str
             and delta
             and (delta.isascii() or whole_characters(delta))
             and meta is None
@@ -263,6 +265,7 @@ class EmitterCalls(EmitterReasoning):
             )
             self._seq += 1
             return
+        require_text(delta, "tool.args.delta")
         if not delta:
             return
         event = ToolArgsDelta(
@@ -302,6 +305,7 @@ class EmitterCalls(EmitterReasoning):
             tool_call_id: the call, by native or emitted id.
             text: the whole text of the arguments so far.
         """
+        require_text(text, "tool.args.delta")
         call = self._calls.get(tool_call_id)
         if call is not None and call.assembled:
             if text != "".join(call.args):
@@ -456,6 +460,7 @@ class EmitterCalls(EmitterReasoning):
         assembled = ToolArgsAssembled(
             seq=self._seq, tool_call_id=tool_call_id or "", input=input, signature=signature or None
         )
+        check_members(assembled)
         if turn.closed is not None:
             self._refuse_closed(start, turn)
             self._refuse_closed(assembled, turn)

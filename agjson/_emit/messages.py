@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agjson._emit.base import EmitterBase
 from agjson._emit.state import Message, OfMessage, OwnId, Turn
+from agjson._members import check_members
 from agjson.types import (
     AgMeta,
     AgNoticeSource,
@@ -167,6 +168,7 @@ class EmitterMessages(EmitterBase):
         turn = self._turns.get(turn_id, self._current) if turn_id else self._current
         message = turn.pointers.get(0) if id is None else self._messages.get(id)
         if message is not None and message.open:
+            check_members(MessageEnd(seq=self._seq, id=message.id, usage=usage, **own))
             self._before_seal(message)
             self._seal(message, usage, **own)
         elif usage is not None or own.get("meta") is not None:
@@ -226,7 +228,7 @@ class EmitterMessages(EmitterBase):
             turn_id: the turn; absent: that of the message, else the current one.
             **envelope: ``id``, ``parent_id``, ``meta``.
         """
-        turn = self._owner(turn_id, message_id)
+        turn = self._owner_beside(turn_id, message_id)
         target = self._metadata_target(turn, message_id)
         event = MessageMetadata(seq=self._seq, metadata=metadata, message_id=target, turn_id=turn.id, **envelope)
         if target is None:
@@ -242,7 +244,7 @@ class EmitterMessages(EmitterBase):
             message = self._messages.get(message_id)
             if message is None:
                 return message_id if message_id in self._known_messages else None
-            return None if message.removed else message.id
+            return None if message.removed or message.turn is not turn else message.id
         message = turn.pointers.get(0)
         if message is None:
             left = [message for message in turn.messages if not message.removed]

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from agjson._emit.state import Block, Call, Message, OfBlock, Turn
 from agjson._emit.text import EmitterText
+from agjson._members import check_members, require_text
 from agjson.types import (
     AgBlock,
     AgMeta,
@@ -128,6 +129,7 @@ class EmitterReasoning(EmitterText):
         if (
             block is not None
             and block.fast
+            and delta.__class__ is str
             and delta
             and delta.isascii()
             and part_index is None
@@ -142,6 +144,7 @@ class EmitterReasoning(EmitterText):
             )
             self._seq += 1
             return
+        require_text(delta, "reasoning.delta")
         if not delta and provider_metadata is None and meta is None:
             return
         block = self._open_reasoning(id, part_index, turn_id, message_id)
@@ -196,6 +199,7 @@ class EmitterReasoning(EmitterText):
             text: the whole text so far, of the part if one is named.
             part_index: the summary part.
         """
+        require_text(text, "reasoning.delta")
         block = self._reasonings.get(id)
         increment, anew = self._increment(block, text, part_index)
         if not increment:
@@ -224,6 +228,8 @@ class EmitterReasoning(EmitterText):
             kind: what the value is, for an end that seals it.
             provider: the provider that issued it, for an end that seals it.
         """
+        # It goes out later, where a wrong one would keep the block from being sealed.
+        check_members(ReasoningOpaque(seq=self._seq, id=id, kind=kind, value=delta, provider=provider))
         block = self._reasonings.get(id)
         if block is None:
             turn = self._owner(None)
@@ -280,6 +286,7 @@ class EmitterReasoning(EmitterText):
             self._seal_opaque(block, event)
 
     def _seal_opaque(self, block: Block, event: ReasoningOpaque) -> None:
+        check_members(event)  # before the fragments, which need it after them
         turn_id, message_id = block.turn_id, block.message_id
         if event.value == "".join(block.signature) and block.message.open:
             for delta in block.signature:
@@ -362,6 +369,8 @@ class EmitterReasoning(EmitterText):
         Returns:
             The block's id as emitted.
         """
+        whole = ReasoningBlock(text=text, opaque=opaque, provider=provider)
+        check_members(ContentBlock(seq=self._seq, block=whole))
         turn = self._owner(turn_id, message_id)
         start = ReasoningStart(
             seq=self._seq,
@@ -376,7 +385,6 @@ class EmitterReasoning(EmitterText):
         )
         block = self._start_block(self._reasonings, "reasoning", turn, start, id)
         if block is None:
-            whole = ReasoningBlock(text=text, opaque=opaque, provider=provider)
             self._refuse_closed(ContentBlock(seq=self._seq, block=whole), turn)
             return id or ""
         self.reasoning_delta(block.id, text or "")

@@ -79,7 +79,7 @@ class EmitterSide(EmitterTurns):
         Returns:
             The step's id as emitted: ``<id>#2`` where a step has it already.
         """
-        turn = self._owner(turn_id, own.get("message_id"))
+        turn = self._owner_beside(turn_id, own.get("message_id"))
         return self._begin_step(turn, id, step_name, **own)
 
     def _begin_step(self, turn: Turn, native: str | None, step_name: str | None, **own: Unpack[OwnId]) -> str:
@@ -109,7 +109,7 @@ class EmitterSide(EmitterTurns):
             turn_id: the turn; absent: the current one.
             **own: ``message_id``, ``parent_id``, ``meta``.
         """
-        turn = self._owner(turn_id, own.get("message_id"))
+        turn = self._owner_beside(turn_id, own.get("message_id"))
         if not id and turn.steps:
             id = turn.steps[-1]
         elif id in self._steps:
@@ -145,7 +145,7 @@ class EmitterSide(EmitterTurns):
         Returns:
             The source's id.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         source_id = source_id or self._derived(turn, "source")
         self._put(
             SourceEvent(
@@ -181,7 +181,7 @@ class EmitterSide(EmitterTurns):
             turn_id: the turn; absent: the current one.
             **envelope: ``id``, ``message_id``, ``parent_id``, ``meta``.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         self._put(
             HandoffEvent(
                 seq=self._seq,
@@ -219,7 +219,7 @@ class EmitterSide(EmitterTurns):
         Returns:
             The artifact's id.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         start = ArtifactStart(
             seq=self._seq,
             artifact_id=artifact_id or self._derived(turn, "artifact"),
@@ -272,7 +272,7 @@ class EmitterSide(EmitterTurns):
         Returns:
             The artifact's id as emitted.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         event = ArtifactDelta(
             seq=self._seq,
             artifact_id=artifact_id,
@@ -301,7 +301,7 @@ class EmitterSide(EmitterTurns):
         """
         if artifact_id in self._artifacts and not self._artifacts[artifact_id][1]:
             return
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         id = self._artifact(artifact_id, turn)
         self._put(ArtifactEnd(seq=self._seq, artifact_id=id, turn_id=turn.id, **envelope))
         self._artifacts[artifact_id] = self._artifacts[id] = id, False
@@ -322,7 +322,7 @@ class EmitterSide(EmitterTurns):
             turn_id: the turn; absent: the current one.
             **envelope: ``id``, ``message_id``, ``parent_id``, ``meta``.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         self._put(StateSnapshot(seq=self._seq, snapshot=snapshot, turn_id=turn.id, **envelope))
         self._state = snapshot
 
@@ -343,7 +343,7 @@ class EmitterSide(EmitterTurns):
             turn_id: the turn; absent: the current one.
             **envelope: ``id``, ``message_id``, ``parent_id``, ``meta``.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         if isinstance(patch, tuple):
             patch = list(patch)
         event = StateDelta(seq=self._seq, patch=patch, turn_id=turn.id, **envelope)
@@ -386,7 +386,7 @@ class EmitterSide(EmitterTurns):
         Raises:
             FieldError: not exactly one of ``value`` and ``patch``.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         event = MemoryWrite(
             seq=self._seq,
             scope=scope,
@@ -441,7 +441,7 @@ class EmitterSide(EmitterTurns):
         Raises:
             FieldError: the name breaks the rule of spec §0.3.
         """
-        turn = self._owner(turn_id, envelope.get("message_id"))
+        turn = self._owner_beside(turn_id, envelope.get("message_id"))
         self._put(ExtEvent.embed(type, payload, seq=self._seq, turn_id=turn.id, **envelope))
 
 

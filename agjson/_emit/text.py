@@ -11,6 +11,7 @@ from agjson._emit.messages import EmitterMessages
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Block, Call, Message, OfBlock, Turn
 from agjson._halves import join_halves, whole_characters
+from agjson._members import require_text
 from agjson.types import (
     AgCitation,
     AgMeta,
@@ -222,6 +223,7 @@ class EmitterText(EmitterMessages):
         if (
             block is not None
             and block.fast
+            and delta.__class__ is str
             and delta
             and (delta.isascii() or whole_characters(delta))
             and provider_metadata is None
@@ -233,6 +235,7 @@ class EmitterText(EmitterMessages):
             )
             self._seq += 1
             return
+        require_text(delta, "text.delta")
         if not delta and provider_metadata is None and meta is None:
             return
         block = self._open_text(id, block, turn_id, message_id)
@@ -293,6 +296,7 @@ class EmitterText(EmitterMessages):
             text: the whole text so far.
             provider_metadata: values that go back to the provider, with the increment.
         """
+        require_text(text, "text.delta")
         block = self._texts.get(id)
         increment, anew = self._increment(block, text)
         if not increment and provider_metadata is None:
@@ -353,6 +357,7 @@ class EmitterText(EmitterMessages):
         Returns:
             The block's id as emitted.
         """
+        require_text(text, "text.delta")
         turn = self._owner(turn_id, message_id)
         start = TextStart(
             seq=self._seq,

@@ -11,6 +11,7 @@ from agjson._emit.base import TRUNCATED, Gate
 from agjson._emit.blocks import EmitterBlocks
 from agjson._emit.settings import EmitterSettings
 from agjson._emit.state import Envelope, Message, OfMessage, Turn
+from agjson._members import check_members
 from agjson.types import (
     UNSET,
     AgArtifact,
@@ -109,6 +110,7 @@ class EmitterTurns(EmitterBlocks):
         if turn.closed is not None:
             self._refuse_second(event, turn)
             return
+        check_members(event)  # before anything is closed for it
         outcome = event.outcome
         if isinstance(outcome, PausedOutcome):
             event = self._pausing(turn, event, outcome)
@@ -268,6 +270,7 @@ class EmitterTurns(EmitterBlocks):
         if turn.closed is not None:
             self._refuse_second(event, turn)
         else:
+            check_members(event)
             turn.asks.clear()
             self._close(turn, make)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Mapping
 from dataclasses import replace
@@ -48,6 +49,9 @@ class Agent(ABC):
         on_paused: what a start that answers nothing may do to a thread that waits for answers.
         capabilities: what the agent says of itself, once in each thread; None: nothing; absent: `CAPABILITIES`.
         close_timeout: how many seconds the close of a native stream may take before it is given up.
+
+    Raises:
+        TypeError: a store or continuations that are none, or whose methods are not asynchronous.
     """
 
     SURFACES: ClassVar[bool] = False
@@ -62,6 +66,8 @@ class Agent(ABC):
         capabilities: AgCapabilities | UnsetType | None = UNSET,
         close_timeout: float = 5.0,
     ) -> None:
+        _check("store", store, ThreadStore, "load", "acquire")
+        _check("continuations", continuations, Continuations, "put", "take")
         self.store = MemoryThreadStore() if store is None else store
         self.continuations = MemoryContinuations() if continuations is None else continuations
         self.on_paused: OnPaused = on_paused
@@ -208,3 +214,18 @@ class Agent(ABC):
             invoke=self._invoke,
             is_client_tool=self._is_client_tool,
         )
+
+
+def _check(name: str, value: object, expected: type, *methods: str) -> None:
+    if value is None:
+        return
+    kind = f"{name} must be a {expected.__name__}"
+    if isinstance(value, type):
+        raise TypeError(f"{kind}, not the class {value.__name__}")
+    for method in methods:
+        found = getattr(value, method, None)
+        if found is None:
+            raise TypeError(f"{kind}, not {type(value).__name__}")
+        # A decorator may hide that the method behind it is asynchronous.
+        if not inspect.iscoroutinefunction(inspect.unwrap(found)):
+            raise TypeError(f"{kind}: {type(value).__name__}.{method} must be an async method")

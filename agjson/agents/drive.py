@@ -14,6 +14,7 @@ from agjson.agents.closing import (
     settled,
 )
 from agjson.agents.errors import UnknownContinuationError
+from agjson.agents.intake import read_input
 from agjson.agents.invocation import Invocation
 from agjson.agents.parts import AgentParts
 from agjson.agents.private_loop import PrivateLoop, run_through
@@ -21,18 +22,11 @@ from agjson.agents.run import FoldError, Run
 from agjson.agents.source import CallbackSource
 from agjson.agents.store import ThreadLease, ThreadStore
 from agjson.failures import is_cancellation, trace_of
-from agjson.types import AgInput, AgStreamEvent, AgTrigger, ResumeInput, StartInput, ToolResultInput
-from agjson.wire import from_dict
+from agjson.types import AgInput, AgStreamEvent, AgTrigger
 
 __all__ = ["drive", "drive_sync"]
 
 _LOG = logging.getLogger("agjson")
-
-
-def _read(ag_input: AgInput | Mapping[str, Any]) -> AgInput:
-    if isinstance(ag_input, (StartInput, ResumeInput, ToolResultInput)):
-        return ag_input
-    return from_dict(ag_input, as_="input")
 
 
 # Asynchronous
@@ -42,7 +36,7 @@ async def drive(
     agent: AgentParts, ag_input: AgInput | Mapping[str, Any], trigger: AgTrigger | None
 ) -> AsyncGenerator[AgStreamEvent, None]:
     """Run one turn; `Agent.run` says what it promises."""
-    ag_input = _read(ag_input)
+    ag_input = read_input(ag_input)
     settle = settled if agent.store.suspends or agent.continuations.suspends else _directly
     lease = await _acquired(agent.store, ag_input.thread_id)
     try:
@@ -65,7 +59,7 @@ async def drive(
             for event in events:
                 yield event
             if run.invocation is not None:
-                stream = _as_async(agent.invoke(run.invocation))
+                stream = _as_async(_native_stream(agent, run.invocation))
                 async for native in stream:
                     events = run.push(native)
                     if logs and events:
@@ -96,6 +90,26 @@ async def drive(
                 await settle(_release(lease))
     for event in run.held:
         yield event
+
+
+def _native_stream(agent: AgentParts, invocation: Invocation) -> Any:
+    """What the adapter reads the framework through.
+
+    Raises:
+        TypeError: it is nothing that yields native events.
+    """
+    stream: Any = agent.invoke(invocation)
+    is_data = issubclass(type(stream), (str, bytes, bytearray, dict))
+    if hasattr(stream, "__aiter__") or (hasattr(stream, "__iter__") and not is_data):
+        return stream
+    got, why = type(stream).__name__, ""
+    if hasattr(stream, "__await__"):
+        why = " (an `async def` without `yield`)"
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+    name = getattr(agent.invoke, "__qualname__", "_invoke")
+    raise TypeError(f"{name} must return an iterator of native events, asynchronous or plain; it returned {got}{why}")
 
 
 def _is_failure(error: BaseException, cancellations: int) -> bool:
@@ -242,7 +256,7 @@ def drive_sync(
     """Run one turn on the calling thread; `Agent.run_sync` says what it promises."""
     loop = PrivateLoop()
     try:
-        yield from _drive_sync(agent, _read(ag_input), trigger, loop)
+        yield from _drive_sync(agent, read_input(ag_input), trigger, loop)
     finally:
         loop.close(agent.close_timeout)
 
@@ -311,7 +325,7 @@ def _opened(
     if invocation is None:
         return None, None
     try:
-        stream: Any = agent.invoke(invocation)
+        stream = _native_stream(agent, invocation)
     except Exception as error:
         return None, error
     if hasattr(stream, "__iter__"):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from msgspec.structs import replace
 
+from agjson._members import check_input
 from agjson.agents.errors import (
     MessageConflictError,
     ThreadPausedError,
@@ -31,9 +32,9 @@ from agjson.types import (
     TextBlock,
     ToolResultInput,
 )
-from agjson.wire import encode, match_answer
+from agjson.wire import encode, from_dict, match_answer
 
-__all__ = ["ASK_ID", "Intake", "OnPaused", "take_in"]
+__all__ = ["ASK_ID", "Intake", "OnPaused", "read_input", "take_in"]
 
 OnPaused: TypeAlias = Literal["refuse", "discard"]
 """What to do with a start that answers none of the asks that a thread waits for: refuse it, or give the asks up."""
@@ -68,6 +69,33 @@ class Intake:
     goes_on: bool = True
     request_state: str | None = None
     unsupported: Sequence[str] = ()
+
+
+_HOW = "a new message goes in as StartInput(thread_id=..., turn_id=..., messages=[AgMessage(...)])"
+
+
+def read_input(ag_input: AgInput | Mapping[str, Any]) -> AgInput:
+    """Read an input and check that each member of it is of its type: Python constructs an object of anything.
+
+    Args:
+        ag_input: the input, also as plain data.
+
+    Returns:
+        The object that was given, or the one that the plain data stands for.
+
+    Raises:
+        ValidationError: it is no input, or a member is not of its type; ``path`` names it.
+        EncodeError: a value has no JSON form.
+    """
+    if isinstance(ag_input, (StartInput, ResumeInput, ToolResultInput)):
+        check_input(ag_input)
+        return ag_input
+    given = cast("object", ag_input)
+    if not isinstance(given, Mapping):
+        raise ValidationError(f"Expected an input, got `{given.__class__.__name__}`: {_HOW}")
+    if "kind" not in given:
+        raise ValidationError(f"Object missing required field `kind`: {_HOW}")
+    return from_dict(ag_input, as_="input")
 
 
 def take_in(ag_input: AgInput, thread: Thread | None, on_paused: OnPaused, surfaces: bool) -> Intake:

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from agjson._members import check_members
 from agjson.checker import asks, content, lifecycle, records, snapshot, tools
 from agjson.checker.fields import beyond_declared, holds_structs
 from agjson.checker.rules import Violation
 from agjson.checker.state import Tracker
-from agjson.errors import DecodeError, UnknownTypeError
+from agjson.errors import DecodeError, EncodeError, UnknownTypeError, ValidationError
 from agjson.types import (
     AgentCapabilities,
     AgProfile,
@@ -238,11 +239,17 @@ class Checker:
         rule = self._rules.get(cls) or self._find(event)
         tracker = self._tracker
         tracker.line += 1
-        seq = tracker.seq = event.seq
-        tracker.last = seq if seq == tracker.last + 1 else _check_seq(tracker, seq)
-        rule(tracker, event)
-        if self._profile is not None:
-            self._check_profile(event)
+        try:
+            if event is item:
+                self._check_members(event)
+            seq = tracker.seq = event.seq
+            tracker.last = seq if seq == tracker.last + 1 else _check_seq(tracker, seq)
+            rule(tracker, event)
+            if self._profile is not None:
+                self._check_profile(event)
+        except Exception as error:
+            # A rule may stumble over a member of the wrong type, which only an object made in Python can have.
+            self._report_unreadable(event, f"{type(error).__name__}: {error}")
         if not tracker.found:
             return []
         found, tracker.found = tracker.found, []
@@ -262,6 +269,25 @@ class Checker:
         tracker.cited.clear()
         found, tracker.found = tracker.found, []
         return sorted(found, key=lambda violation: violation.line)
+
+    def _check_members(self, event: Any) -> None:
+        """Report what no text could be read as: Python constructs an event of anything."""
+        if isinstance(event, UnknownEvent):
+            return
+        try:
+            check_members(event)
+        except (ValidationError, EncodeError) as error:
+            # What a lenient reader takes has rules of its own.
+            if error.path != "$.seq" and not (isinstance(event, ExtEvent) and error.path == "$.type"):
+                self._report_unreadable(event, str(error))
+
+    def _report_unreadable(self, event: Any, why: str) -> None:
+        tracker = self._tracker
+        if not any(each.rule == "MALFORMED" and each.line == tracker.line for each in tracker.found):
+            ordinal = event.seq if isinstance(event.seq, int) else None
+            tracker.report_at(
+                tracker.line, ordinal, "MALFORMED", f"{event.type}: {why.removeprefix(f'{event.type}: ')}"
+            )
 
     def _find(self, item: object) -> _Rule:
         """The rule for an event with undeclared fields: its class is one made for them, too many to remember."""

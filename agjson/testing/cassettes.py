@@ -8,6 +8,7 @@ Reading needs PyYAML, playing back needs VCR.py: ``pip install 'agjson[testing]'
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import zlib
@@ -94,7 +95,9 @@ def is_cassette(text: str) -> bool:
 def replay(path: Path | str) -> Generator[Cassette]:
     """Play a recording back: within the block each request of the process is answered from the file, in order.
 
-    Requests match on method, host and path. Nothing reaches the network: a request that the recording lacks fails.
+    Requests match on method, host and path. Nothing reaches the network: a request that the recording lacks,
+    or has only once and gets twice, fails by VCR.py's ``CannotOverwriteExistingCassetteException``. A provider's client
+    may raise it as its own connection error, whose ``__cause__`` it is then; the `turn.error` of an agent names it.
 
     Args:
         path: the recording.
@@ -103,8 +106,11 @@ def replay(path: Path | str) -> Generator[Cassette]:
         VCR.py's cassette: ``requests`` as recorded, ``play_count``, ``all_played``.
 
     Raises:
+        FileNotFoundError: there is no such file.
         MissingExtraError: VCR.py is not installed.
     """
+    if not Path(path).is_file():  # VCR.py would take it for a recording without requests
+        raise FileNotFoundError(errno.ENOENT, "no such recording", str(path))
     with replayer().use_cassette(str(path)) as cassette:  # pyright: ignore[reportUnknownMemberType]
         yield cassette
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_args
 from weakref import WeakSet
 
 import httpx
@@ -43,12 +43,13 @@ from agjson.types import (
     TurnAbort,
     TurnDone,
     TurnError,
+    UnknownBlock,
     UnsetType,
 )
 from agjson.wire import encode
 from agjson.wire.sse import parse_event_id
 
-__all__ = ["OWN_LIMITS", "ClientBase", "TurnBase", "head_of", "link_error", "timeouts"]
+__all__ = ["OWN_LIMITS", "ClientBase", "TurnBase", "check_http", "head_of", "link_error", "timeouts"]
 
 _TurnT = TypeVar("_TurnT", bound="TurnBase")
 
@@ -56,11 +57,19 @@ OWN_LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections
 """Each stream holds a connection, so their number is not limited. Idle ones are given up before common servers do, so
 that no input is sent into a connection that is being closed."""
 
+_BLOCKS: Final = (*get_args(AgBlock), UnknownBlock)
 _UNSENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 
 
 def link_error(error: httpx.RequestError, settings: Settings) -> LinkError:
-    """What a plan is told of a failure of the HTTP client; the failure stays its cause."""
+    """What a plan is told of a failure of the HTTP client; the failure stays its cause.
+
+    Raises:
+        RequestError: no other attempt can succeed, as the request itself is at fault.
+    """
+    if isinstance(error, httpx.LocalProtocolError) and str(error).startswith("Illegal header"):
+        # Without its words, which quote the header, and that may be a credential.
+        raise RequestError("a header of the request is none that HTTP allows", code="invalid_header") from None
     words = str(error) or type(error).__name__
     if isinstance(error, httpx.ReadTimeout):
         words = f"nothing came for {settings.idle_timeout} seconds"
@@ -189,6 +198,7 @@ class ClientBase(ABC, Generic[_TurnT]):
         is delivered once and in order, up to the turn's terminal. Where the connection breaks before any event, the
         client looks whether the server has the turn, and sends the input again only when it has not. That it recognises
         by ``turnId``, so an input needs one that its thread has not had; `start`, `resume` and `tool_result` see to it.
+        One that another input has had is an error (``turn_id_used``).
 
         Iterating raises `RequestError` for an input that is refused, `ConnectionLostError` where the stream cannot be
         had to its end, `StreamError` where it is none.
@@ -201,7 +211,8 @@ class ClientBase(ABC, Generic[_TurnT]):
         """
         view = self._view(ag_input.thread_id)
         following = Following(view=view, requested=ag_input.turn_id)
-        plan = TurnPlan(self._settings, self._routes, following, encode(ag_input))
+        said = ag_input.messages if isinstance(ag_input, StartInput) else None
+        plan = TurnPlan(self._settings, self._routes, following, encode(ag_input), said)
         return self._turn(following, plan.run())
 
     def start(
@@ -227,8 +238,11 @@ class ClientBase(ABC, Generic[_TurnT]):
             capabilities: what the client can do.
             state: shared state, opaque.
             metadata: host metadata.
+
+        Raises:
+            TypeError: neither text nor blocks.
         """
-        content: list[AgBlock] = [TextBlock(text=text)] if isinstance(text, str) else list(text)
+        content: list[AgBlock] = [TextBlock(text=text)] if isinstance(text, str) else _blocks(text)
         message = AgMessage(id=message_id or _new("msg"), role="user", content=content)
         return self.run(
             StartInput(
@@ -378,6 +392,23 @@ class ClientBase(ABC, Generic[_TurnT]):
 
     def _requests(self) -> Requests:
         return Requests(self._settings, self._routes)
+
+
+def check_http(http: object, needed: type, other: type) -> None:
+    """Refuse the HTTP client of the other kind of code; whatever else behaves like one is let through.
+
+    Raises:
+        TypeError: it is `other`.
+    """
+    if isinstance(http, other):
+        raise TypeError(f"http is an httpx.{needed.__name__} here, not an httpx.{other.__name__}")
+
+
+def _blocks(content: Any) -> list[AgBlock]:
+    blocks: list[Any] = list(content) if hasattr(content, "__iter__") else [None]
+    if not all(isinstance(block, _BLOCKS) for block in blocks):
+        raise TypeError("text or blocks, not messages or plain data: use run()")
+    return blocks
 
 
 def _new(kind: str) -> str:

@@ -5,6 +5,7 @@ The one place that decides what a client does; `AgentClient` and `SyncAgentClien
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -16,9 +17,12 @@ from agjson.middleware.client._requests import PASSING, REFUSED_FOR_NOW, Request
 from agjson.middleware.client._settings import Routes, Settings
 from agjson.middleware.client.errors import ClientError, ConnectionLostError, RequestError, StreamError
 from agjson.types import (
+    AgMessage,
     AgStreamEvent,
+    MessageEnd,
     MessageStart,
     ReasoningDelta,
+    TextBlock,
     TextDelta,
     ToolArgsDelta,
     TurnStart,
@@ -63,9 +67,17 @@ class TurnPlan(Requests):
         routes: where the requests go.
         following: how far the turn has come; the plan keeps it up to date.
         body: the input as JSON; None: the turn is attached to.
+        said: the messages of a start; None: another input, or none.
     """
 
-    def __init__(self, settings: Settings, routes: Routes, following: Following, body: bytes | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        routes: Routes,
+        following: Following,
+        body: bytes | None = None,
+        said: Sequence[AgMessage] | None = None,
+    ) -> None:
         super().__init__(settings, routes)
         self.following = following
         self._body = body
@@ -73,7 +85,11 @@ class TurnPlan(Requests):
         self._uncertain = False  # the input was sent, and nobody knows whether it came
         self._looks = 0
         # A turn id that the thread had before says nothing about this run.
-        self._ambiguous = body is not None and following.find(_known(following)) is not None
+        known = _known(following)
+        self._ambiguous = body is not None and following.find(known) is not None
+        self._ended = frozenset(turn.turn_id for turn in known.result.turns if turn.outcome is not None)
+        self._said = None if said is None else {message.id: message for message in said}
+        self._unproved = False  # the turn is attached to by its id, and may be the one of another input
         self._expects_start = False  # the open stream must begin with the start of this turn
         self._can_mend = True
         self._mended = False  # by a snapshot, and no message has begun since
@@ -155,6 +171,7 @@ class TurnPlan(Requests):
         refusal = yield from self.refusal(head)
         self._cause = refusal
         if refusal.status == 409 and (yield from self._came_after_all(refusal)):
+            self._unproved = True
             return Step.EVENTS
         # An error in the form of the protocol comes from the agent's own server, so it has not begun a run.
         if refusal.status in REFUSED_FOR_NOW or (refusal.status == 503 and not refusal.code.startswith("http_")):
@@ -177,6 +194,7 @@ class TurnPlan(Requests):
                 raise self._fate_unknown("the source cannot be asked about it") from self._cause
             raise
         if snapshot is not None and self._finds_turn(snapshot):
+            self._unproved = True
             return Step.EVENTS
         # A request may still be under way when its connection is gone, so one look is not enough.
         self._looks += 1
@@ -191,6 +209,8 @@ class TurnPlan(Requests):
         """Whether an input is refused because it came before."""
         turn_id = _turn_of(refusal)
         if refusal.code == "turn_exists" and turn_id is not None:
+            if turn_id in self._ended:
+                raise _turn_id_used(turn_id)
             self.following.turn_id = turn_id
             return True
         if not self._uncertain:
@@ -276,6 +296,10 @@ class TurnPlan(Requests):
         following = self.following
         if snapshot is None:
             raise ConnectionLostError("the server does not know the thread any more", code="turn_lost")
+        if self._unproved:
+            for message in snapshot.result.messages:
+                if message.turn_id == following.turn_id and message.role == "user":
+                    self._prove(message)
         events = following.adopt(snapshot, "the server does not serve the turn from that place any more", covers=True)
         if following.is_ours(snapshot.turn_id):
             if events is None:
@@ -365,6 +389,8 @@ class TurnPlan(Requests):
         ends = following.ends_with(event)
         following.fold(event)
         following.note(event, last_event_id)
+        if self._unproved:
+            self._prove_by(event)
         self.attempts = 0
         reason = following.view.reducer.resync_reason
         if ends and reason is not None:
@@ -374,6 +400,22 @@ class TurnPlan(Requests):
         yield event
         if not ends and reason is not None and not self._mended:
             yield from self._mend(reason)
+
+    def _prove_by(self, event: AgStreamEvent | UnknownEvent) -> None:
+        """Compare what the user says in the turn with what was sent; it stands at the beginning."""
+        if isinstance(event, MessageStart):
+            # Messages that the thread had already are not said again, so the agent may be the first to speak.
+            self._unproved = event.role == "user" or event.id in (self._said or ())
+        if isinstance(event, (MessageStart, MessageEnd)) and self._unproved:
+            messages = self.following.view.reducer.result().messages
+            message = next((message for message in reversed(messages) if message.id == event.id), None)
+            if message is not None:
+                self._prove(message, whole=isinstance(event, MessageEnd))
+
+    def _prove(self, message: AgMessage, *, whole: bool = True) -> None:
+        sent = None if self._said is None else self._said.get(message.id)
+        if self._said is not None and (sent is None or (whole and _words_of(sent) != _words_of(message))):
+            raise _turn_id_used(self.following.turn_id)
 
     def _bridge(self, event: AgStreamEvent | UnknownEvent) -> Plan[Step | None]:
         """Events are missing before this one: read them again if they are kept, or have a snapshot in their place."""
@@ -423,6 +465,15 @@ def _known(following: Following) -> ThreadSnapshot:
     return ThreadSnapshot(
         thread_id=following.view.thread_id, turn_id=None, last_event_id=None, events=(), result=result
     )
+
+
+def _words_of(message: AgMessage) -> list[str]:
+    return [block.text for block in message.content if isinstance(block, TextBlock)]
+
+
+def _turn_id_used(turn_id: str | None) -> RequestError:
+    message = f"the turn id {turn_id!r} is used already, by another input of the thread; choose a new one"
+    return RequestError(message, code="turn_id_used", details={"turnId": turn_id})
 
 
 def _turn_of(refusal: RequestError) -> str | None:

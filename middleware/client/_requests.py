@@ -233,7 +233,7 @@ def _read_error(body: bytes) -> tuple[_Error, dict[str, Any]]:
     error = _Error(
         code=_words(members.pop("code", None)),
         message=_words(members.pop("message", None)),
-        path=path if isinstance(path, str) else None,
+        path=_words(path) or None,
         retriable=members.pop("retriable", None) is True,
     )
     return error, members

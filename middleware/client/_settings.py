@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from agjson.wire.sse import DEFAULT_MAX_BYTES
 
 __all__ = ["OnMalformed", "Routes", "Settings", "SettingsArgs", "retry_after", "same_server"]
 
+_HEADER_NAME = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+_HEADER_VALUE = re.compile(r"([!-~]+([ \t]+[!-~]+)*)?")
 _PORTS = {"http": 80, "https": 443}
 
 OnMalformed: TypeAlias = Literal["raise", "skip"]
@@ -61,7 +64,7 @@ class Settings:
         max_threads: how many threads to remember the fold of; the one used longest ago is forgotten first.
 
     Raises:
-        ValueError: a limit that is none.
+        ValueError: a limit that is none, or a header that HTTP does not allow.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -84,6 +87,12 @@ class Settings:
             raise ValueError("max_bytes must be at least 1")
         if self.on_malformed not in ("raise", "skip"):
             raise ValueError(f"on_malformed is 'raise' or 'skip', not {self.on_malformed!r}")
+        for name, value in self.headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f"{name!r} is no name of a header")
+            if not _HEADER_VALUE.fullmatch(value):
+                # Without the value, which may be a credential.
+                raise ValueError(f"the header {name} has a line break, a space at an end, or a character beyond ASCII")
 
     def pause(self, attempt: int, asked: float) -> float:
         """How long to wait before an attempt: full jitter under a bound that doubles, but what the server asked for.

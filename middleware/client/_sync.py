@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack, cast
 
 import httpx
 
-from agjson.middleware.client._base import OWN_LIMITS, ClientBase, TurnBase, head_of, link_error, timeouts
+from agjson.middleware.client._base import OWN_LIMITS, ClientBase, TurnBase, check_http, head_of, link_error, timeouts
 from agjson.middleware.client._bodies import ACCEPT_ENCODING, pieces
 from agjson.middleware.client._effects import EFFECTS, Answer, Fetch, LinkError, Open, Plan, Read, Request, Sleep
 from agjson.middleware.client._following import Following, ThreadSnapshot
@@ -87,7 +87,8 @@ class SyncAgentClient(ClientBase[SyncTurn]):
         **settings: headers, time limits, retries, sizes: the attributes of `Settings`, by name.
 
     Raises:
-        ValueError: an address that is none, or a limit that is none.
+        TypeError: an HTTP client for the other kind of code.
+        ValueError: an address, a header or a limit that is none.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class SyncAgentClient(ClientBase[SyncTurn]):
         auth: httpx.Auth | tuple[str, str] | None = None,
         **settings: Unpack[SettingsArgs],
     ) -> None:
+        check_http(http, httpx.Client, httpx.AsyncClient)
         super().__init__(base_url, relative=http is not None, settings=Settings(**settings))
         self._owns_http = http is None
         self._http = http or httpx.Client(limits=OWN_LIMITS)

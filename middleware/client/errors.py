@@ -34,7 +34,8 @@ class ClientError(AgJSONError):
         retry_after: float | None = None,
         details: Mapping[str, Any] | None = None,
     ) -> None:
-        super().__init__(f"{message} ({code})" if status is None else f"{message} ({code}, status {status})")
+        words = message if path is None else f"{message} - at `{path}`"
+        super().__init__(f"{words} ({code})" if status is None else f"{words} ({code}, status {status})")
         self.message = message
         self.code = code
         self.status = status
@@ -49,8 +50,9 @@ class RequestError(ClientError):
 
     The code is the server's, such as ``thread_busy`` or ``invalid_input``. Where its answer has none, it is
     ``http_<status>``; ``redirected`` is a redirect that is not followed, to another server or in a circle;
-    ``invalid_address`` is a request that was not sent, as no address can hold its ids. What a
-    server refuses for now is tried again first, and told when the attempts are used up.
+    ``invalid_address`` is a request that was not sent, as no address can hold its ids, ``invalid_header`` one with a
+    header that HTTP does not allow; ``turn_id_used`` is an input whose ``turn_id`` the thread has for another one. What
+    a server refuses for now is tried again first, and told when the attempts are used up.
     """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,7 +17,7 @@ from agjson.agents import (
 )
 from agjson.errors import AgJSONError, DecodeError, ReplayError, ValidationError
 from agjson.types import AgChoice, AgGrantMode, AgHitlAnswer, AgMessage, ResumeInput, ToolResultInput
-from agjson.wire import from_dict
+from agjson.wire import decode_message, from_dict
 from tests.support.scripted import ScriptAgent, Session, calls, results, said, start, terminal, text
 
 APPROVAL = {"do": "hitl_ask", "kind": "approval", "tool_call_id": "gated", "token": "s3cret"}
@@ -73,6 +73,67 @@ async def test_data_that_is_no_input() -> None:
     session = Session(ScriptAgent(lambda run: text("a")))
     error = await refused(session, {"kind": "start", "threadId": "th"})
     assert isinstance(error, DecodeError)
+
+
+NONE: Any = None
+TEXT: Any = "hi"
+
+
+@pytest.mark.parametrize(
+    ("ag_input", "path", "words"),
+    [
+        (start(said(NONE)), "$.messages[0].content[0].text", "Expected `str`, got `null`"),
+        (start(AgMessage(id="u", role="user", content=TEXT)), "$.messages[0].content", "Expected `array`, got `str`"),
+        (start(AgMessage(id="u", role=cast("Any", "human"), content=[])), "$.messages[0].role", "Invalid enum value"),
+        (
+            start(AgMessage(id="u", role="user", content=[cast("Any", {"type": "text", "text": "hi"})])),
+            "$.messages[0].content[0]",
+            "Expected `TextBlock`, got `dict`",
+        ),
+        (start(cast("Any", {"id": "u", "role": "user", "content": []})), "$.messages[0]", "Expected `AgMessage`"),
+        (start(said("hi"), thread=NONE), "$.threadId", "Expected `str`, got `null`"),
+        (resume(answer(NONE)), "$.answers[0].askId", "Expected `str`, got `null`"),
+    ],
+)
+async def test_an_object_with_a_member_of_the_wrong_type(ag_input: Any, path: str, words: str) -> None:
+    error = await refused(Session(ScriptAgent(lambda run: text("a"))), ag_input)
+    assert isinstance(error, ValidationError)
+    assert (error.path, words in error.message) == (path, True), error.message
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("hello", "Expected an input, got `str`"),
+        (None, "Expected an input, got `NoneType`"),
+        (said("hello"), "Expected an input, got `AgMessage`"),
+        ([{"role": "user", "content": "hi"}], "Expected an input, got `list`"),
+        ({"role": "user", "content": "hi"}, "Object missing required field `kind`"),
+    ],
+)
+async def test_what_is_no_input_at_all_is_told_what_one_is(given: Any, words: str) -> None:
+    error = await refused(Session(ScriptAgent(lambda run: text("a"))), given)
+    assert isinstance(error, ValidationError)
+    assert str(error).startswith(f"{words}: a new message goes in as StartInput(thread_id=")
+
+
+async def test_a_stored_message_with_a_block_of_a_later_revision_goes_in() -> None:
+    later = decode_message(
+        b'{"id":"u","role":"user","content":[{"type":"hologram","depth":3},{"type":"text","text":"hi"}]}', lenient=True
+    )
+    session = Session(ScriptAgent(lambda run: text("a")))
+    events = await session.run(start(later))
+    assert events[-1].type == "turn.done"
+    stored = await session.agent.store.load("th")
+    assert stored is not None
+    assert stored.result.messages[0].content == later.content
+
+
+async def test_an_input_object_is_handed_on_as_it_is() -> None:
+    agent = ScriptAgent(lambda run: text("a"))
+    ag_input = start(said("hi"))
+    await Session(agent).run(ag_input)
+    assert agent.seen[0].input is ag_input
 
 
 async def test_a_result_for_a_call_that_waits_for_none() -> None:

@@ -75,7 +75,6 @@ def later() -> Clock:
         {"keys": Keys({"k1": NEW})},
         {"keys": Keys({"k2": OLD})},
     ],
-    ids=str,
 )
 def test_a_token_binds_everything_that_was_asked(changed: dict[str, Any]) -> None:
     assert token() == token()

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import uvicorn
 
-from agjson import AgToolResult, MemoryThreadStore, TextBlock, reduce
+from agjson import AgMessage, AgToolResult, MemoryThreadStore, StartInput, TextBlock, reduce
 from agjson.agents import Invocation, ThreadStore
 from agjson.middleware.asgi import AgentApp
-from agjson.middleware.client import AgentClient, RequestError
+from agjson.middleware.client import AgentClient, RequestError, SyncAgentClient
 from agjson.stores import SQLiteThreadStore
 from agjson.wire import from_dict
 from tests.support.clients import KINDS, Kind, follow, hello
@@ -203,3 +203,102 @@ async def test_what_the_agent_can_do(served: Served) -> None:
         turn = hello(client)
         assert await anext(turn)
         await turn.aclose()
+
+
+def said(client: Any, words: str, message_id: str | None = None) -> Any:
+    """The same turn, whatever the words."""
+    return client.start(words, thread_id="th", turn_id="t1", message_id=message_id)
+
+
+async def test_a_turn_that_the_client_has_followed_to_its_end_is_not_followed_for_another_input(served: Served) -> None:
+    url = f"http://127.0.0.1:{served.port}"
+    async with AgentClient(url) as client:
+        first = said(client, "One")
+        events = [event async for event in first]
+        known = client.known("th")
+        for again in (said(client, "Two"), said(client, "One"), said(client, "One", first.result.messages[0].id)):
+            with pytest.raises(RequestError, match=r"'t1' is used already.*choose a new one") as raised:
+                await anext(again)
+            assert (raised.value.code, raised.value.details) == ("turn_id_used", {"turnId": "t1"})
+            assert again.outcome is None
+        assert client.known("th") == known == reduce(events).result
+        # The id is free in another thread, and the thread goes on.
+        assert [event.type async for event in client.start("Two", thread_id="other", turn_id="t1")][-1] == "turn.done"
+        assert [event.type async for event in client.start("Two", thread_id="th")][-1] == "turn.done"
+    assert len(served.agent.seen) == 3
+
+
+def test_so_it_is_in_plain_code(served: Served) -> None:
+    with SyncAgentClient(f"http://127.0.0.1:{served.port}") as client:
+        assert list(said(client, "One"))[-1].type == "turn.done"
+        with pytest.raises(RequestError) as raised:
+            next(said(client, "Two"))
+    assert raised.value.code == "turn_id_used"
+    assert len(served.agent.seen) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("running", [True, False], ids=["running", "ended"])
+@pytest.mark.parametrize(("words", "id"), [("Two", None), ("Two", "u1"), ("wait", None)])
+async def test_the_turn_of_another_client_is_told_by_what_its_user_says(
+    kind: Kind, served: Served, running: bool, words: str, id: str | None
+) -> None:
+    url = f"http://127.0.0.1:{served.port}"
+    async with AgentClient(url) as theirs:
+        first = said(theirs, "wait", "u1")
+        assert (await anext(first)).type == "turn.start"
+        if not running:
+            served.gate.set()
+            assert [event.type async for event in first][-1] == "turn.done"
+        ours = await follow(kind, url, lambda client: said(client, words, id))
+        # While it runs it is another input of a busy thread, and the server says so.
+        assert getattr(ours.error, "code", None) == ("thread_busy" if running else "turn_id_used")
+        assert "text.delta" not in ours.types
+        assert "message.end" not in ours.types
+        served.gate.set()
+    assert len(served.agent.seen) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_same_input_from_elsewhere_is_attached_to(kind: Kind, served: Served) -> None:
+    url = f"http://127.0.0.1:{served.port}"
+    first = await follow(kind, url, lambda client: said(client, "One", "u1"))
+    again = await follow(kind, url, lambda client: said(client, "One", "u1"))
+    assert (first.error, again.error) == (None, None)
+    assert again.events == first.events
+    assert len(served.agent.seen) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_start_that_repeats_the_conversation_is_attached_to(kind: Kind, served: Served) -> None:
+    """What the thread has already is not said again, so of this start the turn has the last message alone."""
+    url = f"http://127.0.0.1:{served.port}"
+    one, two = (AgMessage(id=id, role="user", content=[TextBlock(text=id)]) for id in ("u1", "u2"))
+    whole = StartInput(thread_id="th", turn_id="t2", messages=[one, two])
+    await follow(kind, url, lambda client: said(client, "u1", "u1"))
+    first = await follow(kind, url, lambda client: client.run(whole))
+    again = await follow(kind, url, lambda client: client.run(whole))
+    assert (first.error, again.error) == (None, None)
+    assert again.events == first.events
+    assert next(event["id"] for event in again.events if event["type"] == "message.start") == "u2"
+    assert len(served.agent.seen) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_start_without_messages_does_not_get_the_turn_of_one_with_a_message(kind: Kind, served: Served) -> None:
+    url = f"http://127.0.0.1:{served.port}"
+    empty = StartInput(thread_id="th", turn_id="t1", messages=[])
+    await follow(kind, url, lambda client: said(client, "One", "u1"))
+    assert (await follow(kind, url, lambda client: client.run(empty))).code == "turn_id_used"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_turn_whose_events_are_gone_is_told_by_its_snapshot(kind: Kind, tmp_path: Path) -> None:
+    with serving(MemoryThreadStore()) as served:
+        url = f"http://127.0.0.1:{served.port}"
+        await follow(kind, url, lambda client: said(client, "One", "u1"))
+        await follow(kind, url, lambda client: client.start("Next", thread_id="th", turn_id="t2"))
+        same = await follow(kind, url, lambda client: said(client, "One", "u1"))
+        other = await follow(kind, url, lambda client: said(client, "Two"))
+    assert (same.error, same.types) == (None, ["messages.snapshot"])
+    assert (other.code, other.types) == ("turn_id_used", [])

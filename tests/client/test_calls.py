@@ -8,13 +8,14 @@ import inspect
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from agjson import AgHitlAnswer, AgToolResult, TextBlock, encode, reduce
+from agjson import AgHitlAnswer, AgMessage, AgToolResult, TextBlock, encode, reduce
 from agjson.errors import AgJSONError
 from agjson.middleware.client import (
     AgentClient,
@@ -464,6 +465,77 @@ def test_a_setting_that_is_none_is_refused(settings: dict[str, Any]) -> None:
         SyncAgentClient("http://a.example", **settings)
 
 
+@pytest.mark.parametrize(
+    ("headers", "named"),
+    [
+        ({"Authorization": "Bearer secret\n"}, "Authorization"),
+        ({"Authorization": " Bearer secret"}, "Authorization"),
+        ({"X-A": "a\r\nX-B: secret"}, "X-A"),
+        ({"X-A": "secret\u00e9"}, "X-A"),
+        ({"X-A": "secret\x00"}, "X-A"),
+        ({"two words": "secret"}, "'two words'"),
+        ({"": "secret"}, "''"),
+    ],
+)
+def test_a_header_that_is_none_is_refused_without_its_value(headers: dict[str, str], named: str) -> None:
+    for kind in (AgentClient, SyncAgentClient):
+        with pytest.raises(ValueError, match=named) as raised:
+            kind("http://a.example", headers=headers)
+        assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_header_that_http_does_not_allow_is_not_tried_again(kind: Kind) -> None:
+    class Wrong(httpx.Auth):
+        def auth_flow(self, request: httpx.Request) -> Any:
+            asked.append(request.url.path)
+            request.headers["authorization"] = "Bearer secret\n"
+            yield request
+
+    asked: list[str] = []
+    with SSEServer(TurnScript(TURN)) as server:
+        followed = await follow(kind, server.url, auth=Wrong())
+        with pytest.raises(RequestError) as raised:
+            await ask(kind, server.url, lambda client: client.snapshot("th"), auth=Wrong())
+    assert isinstance(followed.error, RequestError)
+    assert followed.code == raised.value.code == "invalid_header"
+    assert "secret" not in "".join(traceback.format_exception(followed.error))
+    assert asked == ["/", "/threads/th"]
+    assert server.log == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [AgMessage(id="u", role="user", content=[TextBlock(text="Hi")])],
+        AgMessage(id="u", role="user", content=[TextBlock(text="Hi")]),
+        [{"type": "text", "text": "Hi"}],
+        {"type": "text", "text": "Hi"},
+        TextBlock(text="Hi"),
+        ["Hi"],
+        b"Hi",
+        None,
+    ],
+)
+def test_what_is_neither_text_nor_blocks_is_not_said(said: Any) -> None:
+    client = SyncAgentClient("http://a.example")
+    with client, pytest.raises(TypeError, match=r"text or blocks, not messages or plain data: use run\(\)"):
+        client.start(said)
+
+
+async def test_the_http_client_is_of_the_same_kind() -> None:
+    untyped: Any
+    with httpx.Client() as plain:
+        untyped = plain
+        with pytest.raises(TypeError, match=r"http is an httpx\.AsyncClient here, not an httpx\.Client"):
+            AgentClient("http://a.example", http=untyped)
+        assert not plain.is_closed
+    async with httpx.AsyncClient() as other:
+        untyped = other
+        with pytest.raises(TypeError, match=r"http is an httpx\.Client here, not an httpx\.AsyncClient"):
+            SyncAgentClient("http://a.example", http=untyped)
+
+
 @pytest.mark.parametrize("address", ["", "a.example", "/agent", "ftp://a.example"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ValueError, match="address"):
@@ -491,7 +563,8 @@ def test_without_httpx_the_extra_is_named() -> None:
 def test_every_error_is_one_of_the_library() -> None:
     assert issubclass(ClientError, AgJSONError)
     raised = RequestError("no", code="forbidden", status=403, path="$.run", details={"turnId": "t"})
-    assert str(raised) == "no (forbidden, status 403)"
+    assert str(raised) == "no - at `$.run` (forbidden, status 403)"
+    assert str(RequestError("no", code="forbidden", status=403)) == "no (forbidden, status 403)"
     assert (raised.message, raised.path, raised.retriable, raised.retry_after) == ("no", "$.run", False, None)
 
 

@@ -50,12 +50,13 @@ def test_the_table_of_extras_is_what_can_be_installed() -> None:
     assert sorted(named) == sorted(extras)
 
 
-def test_every_extra_that_a_page_installs_exists() -> None:
+def test_every_extra_that_a_page_installs_exists_and_comes_from_the_checkout() -> None:
     extras = set(pyproject()["project"]["optional-dependencies"])
     found: list[tuple[str, str]] = []
     for page in markdown():
         for names in re.findall(r"(?:agjson|'\.)\[([\w,-]+)\]", (ROOT / page).read_text(encoding="utf-8")):
             found += [(str(page), name) for name in names.split(",")]
+        assert re.findall(r"pip install '?agjson", (ROOT / page).read_text(encoding="utf-8")) == [], page
     assert len(found) > 3
     assert [(page, name) for page, name in found if name not in extras] == []
 

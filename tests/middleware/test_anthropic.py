@@ -137,8 +137,15 @@ def test_several_messages_may_be_one_turn() -> None:
     assert plain(wrapped(natives, multi=True)) == plain(normalize(natives, multi=True))
 
 
+class Loop(Source):
+    """A tool runner that has nothing to run."""
+
+    def generate_tool_call_response(self) -> None:
+        return None
+
+
 def test_what_is_no_setting_is_refused_at_once() -> None:
-    for read, source in ((wrap, []), (wrap_message_stream, Source([])), (wrap_tool_runner, Source([]))):
+    for read, source in ((wrap, []), (wrap_message_stream, Source([])), (wrap_tool_runner, Loop([]))):
         untyped: Any = read
         with pytest.raises(TypeError, match="knwon_ids"):
             untyped(source, knwon_ids=())
@@ -456,6 +463,45 @@ def test_a_whole_message_gives_the_events_of_its_stream() -> None:
 def test_what_is_no_stream_is_refused_at_once(value: Any) -> None:
     with pytest.raises(TypeError, match="no stream"):
         wrap(value)
+
+
+@pytest.mark.parametrize("read", [wrap, wrap_message_stream, wrap_tool_runner])
+def test_a_client_is_no_stream_and_stays_open(read: Any) -> None:
+    with anthropic.Anthropic(api_key="dummy") as client:
+        with pytest.raises(TypeError, match=r"^Anthropic is no (stream|tool runner).*: wrap what client\."):
+            read(client)
+        assert not client.is_closed()
+    assert client.is_closed()
+
+
+@pytest.mark.parametrize("read", [wrap, wrap_message_stream, wrap_tool_runner])
+async def test_an_asynchronous_client_is_no_stream_either(read: Any) -> None:
+    async with anthropic.AsyncAnthropic(api_key="dummy") as client:
+        with pytest.raises(TypeError, match=r"^AsyncAnthropic is no (stream|tool runner)"):
+            read(client)
+        assert not client.is_closed()
+
+
+def test_a_stream_is_no_tool_runner() -> None:
+    untyped: Any = wrap_tool_runner
+    with replay(authored("interleaved")), anthropic.Anthropic(**CLIENT) as client:
+        stream = client.messages.create(**REQUEST, stream=True)
+        with pytest.raises(TypeError, match=r"Stream is no tool runner: wrap what client\.beta\."):
+            untyped(stream)
+        assert list(wrap(stream))[-1].type == "turn.done"
+
+
+async def test_a_request_that_was_not_awaited_is_no_tool_runner_and_is_not_made() -> None:
+    asked = False
+
+    async def request() -> None:
+        nonlocal asked
+        asked = True
+
+    untyped: Any = wrap_tool_runner
+    with pytest.raises(TypeError, match="coroutine is no tool runner"):
+        untyped(request())
+    assert not asked
 
 
 class Closable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given, settings
@@ -21,10 +21,13 @@ from agjson.types import (
     AgStreamEvent,
     AgTrigger,
     AgUsage,
+    ErrorEvent,
     ErrorOutcome,
+    ExtEvent,
     PausedOutcome,
     RejectedOutcome,
     SuccessOutcome,
+    TextBlock,
 )
 from agjson.wire import encode, to_dict
 
@@ -257,6 +260,41 @@ def test_a_stream_that_ends_itself_is_truncated_without_its_terminal() -> None:
 
     assert outcome(cut) == AbortedOutcome(reason="stream-truncated")
     assert outcome(whole) == SuccessOutcome()
+
+
+@pytest.mark.parametrize(
+    ("sentinel", "ends"),
+    [
+        (HostEnd(), ["turn.start", "turn.abort"]),
+        (HostError("broken"), ["turn.start", "turn.error"]),
+        (HostAbort(), ["turn.start", "turn.abort"]),
+    ],
+)
+def test_a_run_that_ends_without_a_single_event_has_a_turn(sentinel: object, ends: list[str]) -> None:
+    assert [event.type for event in run(Google("t", "th"), sentinel)] == ends
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "why"),
+    [
+        ("tool_start", ("c", None), "tool.start: Expected `str`, got `null` - at `$.name`"),
+        ("text_delta", ("x", 5), "text.delta: Expected `str`, got `int` - at `$.delta`"),
+        ("tool_done", ("c", [TextBlock(text=cast("Any", None))]), "tool.done: Expected `str`, got `null`"),
+    ],
+)
+def test_a_member_of_the_wrong_type_stays_inside(method: str, arguments: tuple[Any, ...], why: str) -> None:
+    class Careless(Echo):
+        def _on(self, native: Any) -> None:
+            getattr(self.out, method)(*arguments)
+
+    events = run(Careless("t", "th"), {"native": 1}, HostEnd())
+
+    (unparsed,) = [event for event in events if isinstance(event, ExtEvent)]
+    assert unparsed.type == "ext.agjson.unparsed"
+    assert unparsed.payload["raw"] == {"native": 1}
+    (told,) = [event for event in events if isinstance(event, ErrorEvent)]
+    assert (told.code, why in told.message) == ("normalizer_error", True), told.message
+    assert events[-1].type == "turn.done"
 
 
 def test_no_terminal_at_all_is_a_truncation() -> None:

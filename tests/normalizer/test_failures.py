@@ -59,6 +59,15 @@ def test_an_exception_is_read(error: BaseException, expected: Failure) -> None:
     assert describe_failure(error) == expected
 
 
+def test_the_type_of_a_cause_is_named_and_its_words_are_not() -> None:
+    error = made("APIConnectionError")
+    error.__cause__ = ValueError("Illegal header value b'secret'")
+    assert describe_failure(error) == Failure("m (from ValueError)", "APIConnectionError", True)
+    # What was only being handled at the time is no cause.
+    error.__cause__, error.__context__ = None, ValueError("secret")
+    assert describe_failure(error).message == "m"
+
+
 def test_an_exception_that_cannot_be_read_is_named() -> None:
     class Unreadable(Exception):
         def __str__(self) -> str:

@@ -19,8 +19,10 @@ from agjson.types import (
     AgentCapabilities,
     AgMessage,
     AgStreamEvent,
+    AgUsage,
     SuccessOutcome,
     TextBlock,
+    TextDelta,
     TurnDone,
 )
 from agjson.wire import to_dict
@@ -99,8 +101,14 @@ class SilentAfterTheEnd(Normal):
 
 
 class WritesNaN(Normal):
-    def _on_cost(self, native: Any) -> None:
-        self.out.ext("ext.agjson.price", {"per": float("nan")})
+    """Past its emitter, which would refuse it."""
+
+    def push(self, native: object) -> list[AgStreamEvent]:
+        price: Any = {"price": float("nan")}
+        return [
+            structs.replace(event, meta=price) if isinstance(event, TextDelta) else event
+            for event in super().push(native)
+        ]
 
 
 class TakesApart(Normal):
@@ -181,6 +189,21 @@ class NeedsWords(Strict):
 class NeedsATextOfKind(Strict):
     def rely(self, native: dict[str, Any]) -> None:
         native["event"].lower()
+
+
+class CountsAnything(Normal):
+    """Past its emitter, which would refuse it: what Murmur says of its cost, whatever that is."""
+
+    def push(self, native: Any) -> list[AgStreamEvent]:
+        if isinstance(native, dict) and native.get("event") == "cost":
+            self.usage = AgUsage(input_tokens=native.get("read"))
+        return [
+            structs.replace(event, usage=self.usage) if isinstance(event, TurnDone) and event.usage else event
+            for event in super().push(native)
+        ]
+
+    def _on_cost(self, native: Any) -> None:
+        self._usage = AgUsage()
 
 
 class LeavesOutValues(Normal):
@@ -410,7 +433,11 @@ BROKEN: list[tuple[str, Subject, str]] = [
     ("lifecycle", normalizing(TwoTerminals), r"2 terminals of the turn: \['turn.done', 'turn.done'\]"),
     ("lifecycle", normalizing(FlushesTwice), r"a second flush yields \['ext.agjson.again'\]"),
     ("lifecycle", normalizing(SilentAfterTheEnd), r"what is pushed after the flush is not in \[\]"),
-    ("wire", normalizing(WritesNaN), "ext.agjson.price"),
+    (
+        "wire",
+        normalizing(WritesNaN),
+        r"sample 'hello', as it is: nobody can read .*: nan has no .* at `\$\._meta\.price`",
+    ),
     (
         "natives-untouched",
         normalizing(TakesApart, with_samples_of_its_own()),
@@ -429,6 +456,11 @@ BROKEN: list[tuple[str, Subject, str]] = [
     ("hostile-objects", normalizing(LooksAtEverything), "push raised RuntimeError: hands off"),
     ("unknown-types", normalizing(LeavesOutTheUnknown), "the unknown .*'sing'.* at 0 is not whole in the output"),
     ("wrong-members", normalizing(NeedsATextOfKind), "push raised (AttributeError|KeyError)"),
+    (
+        "wrong-members",
+        normalizing(CountsAnything),
+        r"sample '\w+', native \d with \$\.read as .*: nobody can read TurnDone.* - at `\$\.usage\.inputTokens`",
+    ),
     ("chunks", normalizing(Trims), "sample 'hello', pieces of 0: the folds differ at .*content.*text"),
     (
         "stream-equals-whole",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agjson.adapter import Adapter
+from agjson.normalizer import Normalizer
 from agjson.testing.contract import RULES, NotApplicable, Rule, Sample, Subject, rule_named
 from agjson.types import AgStreamEvent
 from tests.support.broken_adapters import (
@@ -100,6 +101,35 @@ def test_what_a_subject_raises_itself_is_a_fault_that_names_its_rule() -> None:
     with pytest.raises(AssertionError, match=r"^murmur: chunks: KeyError: 'no such'$") as raised:
         rule_named("chunks")(broken)
     assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_an_end_that_fails_on_strange_natives_is_named_with_the_sample_and_the_native() -> None:
+    broken = dataclasses.replace(
+        SUBJECT, has_ended=lambda natives: any(native.get("event") == "failed" for native in natives)
+    )
+    words = r"sample '\w+', NoneType None at \d+: has_ended \(it gets natives of any type\): AttributeError: 'NoneType'"
+    with pytest.raises(AssertionError, match=rf"^murmur: hostile-values: {words}"):
+        rule_named("hostile-values")(broken)
+
+
+@pytest.mark.parametrize("rule", ["host-end", "host-error", "host-abort", "truncation", "dropped"])
+def test_a_stream_with_an_end_of_its_own_needs_no_hook_for_a_run_without_events(rule: str) -> None:
+    class EndsItself(Normalizer):
+        ends_itself = True
+
+        def _on(self, native: Any) -> None:
+            if native == "end":
+                self.out.turn_done()
+            else:
+                self.out.text(native)
+
+    rule_named(rule)(
+        Subject(
+            adapter=Adapter(name="plain", normalizer=EndsItself, recorded=PAGE.recorded),
+            samples=[Sample(name="words", natives=["one", "two", "end"])],
+            has_ended=lambda natives: "end" in natives,
+        )
+    )
 
 
 def test_a_rule_that_does_not_apply_is_a_skipped_test() -> None:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from agjson._members import check_members
 from agjson.checker import check
+from agjson.errors import AgJSONError
 from agjson.fold import Reducer
 from agjson.normalizer import HostEnd, Normalizer
 from agjson.testing.contract._values import is_object, plain_events, plain_result, shorten
-from agjson.testing.contract.rule import expect
+from agjson.testing.contract.rule import expect, placed
 from agjson.testing.contract.subject import Sample, Subject
 from agjson.types import AgReduceResult, AgStreamEvent
+from agjson.wire import decode_event, encode
 
 __all__ = ["END", "THREAD", "TURN", "Ran", "new_normalizer", "opened_ids", "places", "run", "run_sample", "sound"]
 
@@ -88,7 +91,7 @@ def run(
 def sound(
     events: Sequence[AgStreamEvent], where: str, *, known_ids: Iterable[str] = (), turn_id: str = TURN
 ) -> tuple[AgReduceResult, AgStreamEvent]:
-    """Check a stream: it keeps every rule of the checker, folds without parking, and its turn ends exactly once.
+    """Check a stream: each event can be read back, the checker finds nothing, it folds, and its turn ends once.
 
     Returns:
         The fold and the terminal.
@@ -96,11 +99,19 @@ def sound(
     Raises:
         AssertionError: something does not hold.
     """
+    with placed(where):
+        return _sound(events, where, frozenset(known_ids), turn_id)
+
+
+def _sound(
+    events: Sequence[AgStreamEvent], where: str, known: frozenset[str], turn_id: str
+) -> tuple[AgReduceResult, AgStreamEvent]:
     expect(events, f"{where}: no events at all")
+    for event in events:
+        _readable(event, where)
     expect(events[0].type == "turn.start", f"{where}: the first event is {events[0].type}, not turn.start")
     ends = [event for event in events if event.type in _TERMINALS and event.turn_id == turn_id]
     expect(len(ends) == 1, f"{where}: {len(ends)} terminals of the turn: {[event.type for event in ends]}")
-    known = frozenset(known_ids)
     found = list(check(events, known_ids=known) if known else check(events))
     if found:
         told = "; ".join(f"event {each.line} {each.rule}: {each.message}" for each in found[:_QUOTED])
@@ -111,6 +122,19 @@ def sound(
         if reducer.needs_resync:
             raise AssertionError(f"{where}: the fold parks at {shorten(event)}: {reducer.resync_reason}")
     return reducer.result(), ends[0]
+
+
+def _readable(event: AgStreamEvent, where: str) -> None:
+    """Make sure that an event can be read back from its text: one with a member of the wrong type cannot.
+
+    Raises:
+        AssertionError: it cannot; the message names the member.
+    """
+    try:
+        check_members(event)
+        decode_event(encode(event))
+    except AgJSONError as error:
+        raise AssertionError(f"{where}: nobody can read {shorten(event)}: {error}") from error
 
 
 def run_sound(
@@ -139,8 +163,10 @@ def run_sound(
     result, terminal = sound(events, where, known_ids=sample.known_ids)
     if terminal.type == "turn.done":
         by_host = ended and not new_normalizer(subject).ends_itself
+        with placed(f"{where}: has_ended (it gets natives of any type)"):
+            by_itself = subject.has_ended(natives)
         expect(
-            by_host or subject.has_ended(natives),
+            by_host or by_itself,
             f"{where}: the turn ends as a success, but the framework has not ended (expected turn.abort or turn.error)",
         )
     return Ran(events, result, terminal)

@@ -15,7 +15,7 @@ from agjson.normalizer import HostEnd, HostError
 from agjson.testing.contract._running import END, places, run, run_sample, run_sound, sound
 from agjson.testing.contract._values import changed, count_equal, paths, shorten, without
 from agjson.testing.contract.rule import expect, rule
-from agjson.testing.contract.subject import NotApplicable, Sample, Subject
+from agjson.testing.contract.subject import NotApplicable, Path, Sample, Subject
 
 __all__: list[str] = []
 
@@ -118,7 +118,14 @@ def wrong_members(subject: Subject) -> None:
             native = sample.natives[index]
             new = without(native, path) if wrong is _LEFT_OUT else changed(native, path, wrong)
             natives = [*sample.natives[:index], new, *sample.natives[index + 1 :]]
-            _sound_whatever(subject, sample, natives, f"native {index} as {shorten(new)}")
+            what = "left out" if wrong is _LEFT_OUT else f"as {shorten(wrong, 40)}"
+            where = f"native {index} with {_member(path)} {what}: {shorten(new)}"
+            _sound_whatever(subject, sample, natives, where)
+
+
+def _member(path: Path) -> str:
+    """A path as JSON paths are written."""
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
 
 
 def _each(subject: Subject, disorder: Callable[[Sequence[Any], int], Sequence[Any]], what: str) -> None:

@@ -11,7 +11,7 @@ from agjson.jsonable import jsonable
 from agjson.normalizer import HostAbort, HostEnd, HostError
 from agjson.testing.contract._running import END, TURN, Ran, new_normalizer, places, run, run_sample, run_sound, sound
 from agjson.testing.contract._values import as_json, count_equal, plain_events, shorten
-from agjson.testing.contract.rule import expect, rule, samples_for
+from agjson.testing.contract.rule import expect, placed, rule, samples_for
 from agjson.testing.contract.subject import Sample, Subject
 from agjson.types import AgStreamEvent
 from agjson.wire import decode_event, encode
@@ -33,8 +33,9 @@ def lifecycle(subject: Subject) -> None:
     for sample in subject.samples:
         where = f"sample {sample.name!r}"
         normalizer = new_normalizer(subject, sample.known_ids)
-        events = [event for native in [*sample.natives, END] for event in normalizer.push(native)]
-        events += normalizer.flush()
+        with placed(where):
+            events = [event for native in [*sample.natives, END] for event in normalizer.push(native)]
+            events += normalizer.flush()
         _, terminal = sound(events, where, known_ids=sample.known_ids)
         expect(terminal.type == sample.terminal, f"{where}: ends as {terminal.type}, not as {sample.terminal}")
         expect(events[-1] is terminal, f"{where}: {terminal.type} is not the last event, {events[-1].type} is")

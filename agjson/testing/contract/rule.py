@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agjson.testing.contract.subject import NotApplicable, Sample, Subject
@@ -58,6 +59,24 @@ def rule(name: str, section: str) -> Callable[[Callable[[Subject], None]], Rule]
         return Rule(name, section, " ".join(first.split()), check)
 
     return make
+
+
+@contextmanager
+def placed(where: str) -> Generator[None]:
+    """Let what is raised inside say where: a rule runs thousands of streams.
+
+    Args:
+        where: the sample and what was done to it.
+
+    Raises:
+        AssertionError: something was raised that is neither that nor a `NotApplicable`.
+    """
+    try:
+        yield
+    except (AssertionError, NotApplicable):
+        raise
+    except Exception as error:
+        raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def expect(condition: object, message: str) -> None:

@@ -84,7 +84,8 @@ class Subject:
         adapter: the adapter's record.
         samples: native streams: together they should show every kind of event that the adapter maps.
         has_ended: whether natives hold the framework's own end of the run, and nothing after it opens it again; always
-            False for a framework without one.
+            False for a framework without one. Rules put natives of any type among those of a sample (null, texts,
+            lists, objects of unknown classes), so look at what is a dict alone.
         unknown: natives of types that the adapter does not know, such as a future version may send.
         excused: whether the string at a path of a native event may be missing in the output: kinds that became event
             types, what ``surface.json`` lists as dropped. The default excuses nothing.

@@ -344,3 +344,41 @@ def test_results_go_on_with_the_settings_of_their_start_and_name_what_has_no_eff
     unsupported = [to_dict(event) for event in events if event.type == "error"]
     assert [event["_meta"]["agjson/path"] for event in unsupported] == ["results[0].willContinue"]
     session.verify()
+
+
+def get_rate(pair: str) -> str:
+    """The rate of a pair of currencies."""
+    return pair
+
+
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        (get_rate, "the function get_rate"),
+        (Tools, "the class Tools"),
+        ("get_rate", "the str"),
+        (None, "the NoneType"),
+    ],
+)
+def test_a_tool_that_is_neither_declared_nor_wrapped_is_refused_at_once(tool: Any, words: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        AnthropicAgent(Anthropic(api_key="dummy"), model="m", tools=[WEATHER, tool])
+    assert str(raised.value) == (
+        "tools takes declarations as dicts, and functions that anthropic.beta_tool or beta_async_tool has wrapped, "
+        f"not {words}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [(object(), "the object"), ("sk-1", "the str"), (dict, "the class dict"), (None, "the NoneType")],
+)
+def test_a_client_without_the_api_is_refused_at_once(wrong: Any, words: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        AnthropicAgent(wrong, model="m")
+    assert str(raised.value) == f"client must be an anthropic.Anthropic or AsyncAnthropic, not {words}"
+
+
+def test_a_class_of_a_client_is_no_client() -> None:
+    with pytest.raises(TypeError, match="not the class AsyncAnthropic"):
+        AnthropicAgent(AsyncAnthropic, model="m")
