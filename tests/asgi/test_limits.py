@@ -324,4 +324,3 @@ async def test_a_long_body_is_looked_into_beside_the_event_loop() -> None:
     await run(app, start(said("short", "u1")))
     await run(app, start(said("long " * 10_000, "u2"), turn="t2"))
     assert [thread is threading.current_thread() for thread in looked] == [True, False]
-
