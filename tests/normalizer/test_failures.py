@@ -98,20 +98,23 @@ def test_a_trace_tells_types_and_places_and_no_words() -> None:
     def choke() -> None:
         raise ValueError("secret-1")
 
-    try:
+    def fail() -> None:
         try:
             choke()
         except ValueError as cause:
             raise RuntimeError("secret-2") from cause
-    except RuntimeError as error:
-        error.add_note("secret-3")
-        lines = trace_of(error).split("\n")
+
+    with pytest.raises(RuntimeError) as raised:
+        fail()
+    raised.value.add_note("secret-3")
+    lines = trace_of(raised.value).split("\n")
     test = "test_a_trace_tells_types_and_places_and_no_words"
     assert [line.partition('"')[0] + line.rpartition(",")[2] for line in lines] == [
         "RuntimeErrorRuntimeError",
         f"  File  in {test}",
+        "  File  in fail",
         "from ValueErrorfrom ValueError",
-        f"  File  in {test}",
+        "  File  in fail",
         "  File  in choke",
     ]
     assert "secret" not in "".join(lines)
