@@ -142,8 +142,9 @@ def test_a_failing_stream_shrinks_to_what_matters() -> None:
         settings=settings(database=None, max_examples=2000),
         random=Random(0),
     )
-    # turn.start, state.snapshot, state.delta, turn.done, and little else.
-    assert len(short) <= 7
+    # turn.start, state.snapshot, state.delta, turn.done, and little else. How little depends on the constants that
+    # Hypothesis has found in whatever modules are loaded.
+    assert len(short) <= 10
 
 
 def test_generate_stream_takes_any_source() -> None:
