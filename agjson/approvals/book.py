@@ -13,6 +13,7 @@ from agjson.approvals.states import check_transition
 
 __all__ = ["Book", "LedgerStore", "MemoryLedgerStore"]
 
+K = TypeVar("K", str, bytes)
 T = TypeVar("T")
 
 
@@ -260,8 +261,7 @@ class _MemoryBook(Book):
         self.undo.append(lambda: self._spent.discard(key))
         return True
 
-    def _set(self, kept: dict[str, T] | dict[bytes, T], key: str | bytes, value: T) -> None:
-        into: dict[str | bytes, T] = kept  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+    def _set(self, into: dict[K, T], key: K, value: T) -> None:
         if key in into:
             before = into[key]
             self.undo.append(lambda: into.__setitem__(key, before))

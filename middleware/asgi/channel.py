@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
+from agjson.types import AgStreamEvent
 from agjson.wire import encode
 from agjson.wire.sse import event_id
 
@@ -31,7 +32,7 @@ class Framer:
         """
         return b"%b%d\ndata: %b\n\n" % (self._head, seq, event)
 
-    def frames(self, events: Sequence[object]) -> list[bytes]:
+    def frames(self, events: Sequence[AgStreamEvent]) -> list[bytes]:
         """Several events.
 
         Args:
@@ -41,7 +42,7 @@ class Framer:
             EncodeError: one cannot be written as JSON.
         """
         head = self._head
-        return [b"%b%d\ndata: %b\n\n" % (head, event.seq, encode(event)) for event in events]  # type: ignore[attr-defined]
+        return [b"%b%d\ndata: %b\n\n" % (head, event.seq, encode(event)) for event in events]
 
 
 def event_of(frame: bytes) -> bytes:

@@ -14,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 
 from agjson.agents import Thread
+from agjson.agents.intake import ASK_ID
 from agjson.middleware.asgi._members import CLASSES, MEMBERS
 from agjson.types import (
     BLOCK_TYPES,
@@ -88,7 +89,7 @@ class Trust:
     message_members: Collection[str] = frozenset(
         ("id", "role", "content", "metadata", "messageMetadata", "referenceTurnIds")
     )
-    metadata: Collection[str] = frozenset(("agjson/askId",))
+    metadata: Collection[str] = frozenset((ASK_ID,))
     opaque: bool = False
     provider_metadata: bool = False
     citations: bool = False
