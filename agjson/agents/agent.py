@@ -6,7 +6,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from agjson.agents.continuations import Continuations, MemoryContinuations
 from agjson.agents.drive import drive, drive_sync
@@ -17,6 +17,9 @@ from agjson.agents.store import MemoryThreadStore, ThreadStore
 from agjson.failures import OnFailure
 from agjson.normalizer import Normalizer
 from agjson.types import UNSET, AgCapabilities, AgInput, AgStreamEvent, AgStreamingCapabilities, AgTrigger, UnsetType
+
+if TYPE_CHECKING:
+    from agjson.approvals.ledger import Ledger
 
 __all__ = ["Agent"]
 
@@ -46,12 +49,15 @@ class Agent(ABC):
     Args:
         store: where threads are kept; absent: in memory, for this agent alone.
         continuations: where frameworks keep what they need to continue; absent: in memory.
+        approvals: the ledger that keeps every ask from its emission to what came of it: asks get tokens, answers are
+            checked against what was asked, and what is decided is acted on once (`agjson.approvals`). Its store should
+            last as long as `store`. None: a thread keeps its open asks by itself.
         on_paused: what a start that answers nothing may do to a thread that waits for answers.
         capabilities: what the agent says of itself, once in each thread; None: nothing; absent: `CAPABILITIES`.
         close_timeout: how many seconds the close of a native stream may take before it is given up.
 
     Raises:
-        TypeError: a store or continuations that are none, or whose methods are not asynchronous.
+        TypeError: a store, continuations or a ledger that are none, or whose methods are not asynchronous.
     """
 
     SURFACES: ClassVar[bool] = False
@@ -62,6 +68,7 @@ class Agent(ABC):
         *,
         store: ThreadStore | None = None,
         continuations: Continuations | None = None,
+        approvals: Ledger | None = None,
         on_paused: OnPaused = "refuse",
         capabilities: AgCapabilities | UnsetType | None = UNSET,
         close_timeout: float = 5.0,
@@ -70,6 +77,7 @@ class Agent(ABC):
         _check("continuations", continuations, Continuations, "put", "take")
         self.store = MemoryThreadStore() if store is None else store
         self.continuations = MemoryContinuations() if continuations is None else continuations
+        self.approvals = _checked_ledger(approvals)
         self.on_paused: OnPaused = on_paused
         self.capabilities = self.CAPABILITIES if isinstance(capabilities, UnsetType) else capabilities
         self.close_timeout = close_timeout
@@ -172,6 +180,8 @@ class Agent(ABC):
         ag_input: AgInput | Mapping[str, Any],
         *,
         store: ThreadStore | None = None,
+        approvals: Ledger | None = None,
+        owner: str | None = None,
         on_paused: OnPaused | None = None,
         on_failure: OnFailure | None = None,
         why_cancelled: Callable[[], str] | None = None,
@@ -182,6 +192,8 @@ class Agent(ABC):
         Args:
             ag_input: as for `run`.
             store: where the thread is kept; None: where the agent keeps it.
+            approvals: the ledger; None: that of the agent.
+            owner: who the thread belongs to if it begins with this run, and so may answer its asks.
             on_paused: what a start may do to a thread that waits for answers; None: as the agent says.
             on_failure: decides what the stream says of an exception, and sees to its log; None: what the exception
                 says.
@@ -195,6 +207,8 @@ class Agent(ABC):
         parts = replace(
             parts,
             store=parts.store if store is None else store,
+            approvals=_checked_ledger(parts.approvals if approvals is None else approvals),
+            owner=owner,
             on_paused=parts.on_paused if on_paused is None else on_paused,
             on_failure=on_failure,
             why_cancelled=parts.why_cancelled if why_cancelled is None else why_cancelled,
@@ -205,6 +219,7 @@ class Agent(ABC):
         return AgentParts(
             store=self.store,
             continuations=self.continuations,
+            approvals=self.approvals,
             on_paused=self.on_paused,
             capabilities=self.capabilities,
             surfaces=self.SURFACES,
@@ -214,6 +229,18 @@ class Agent(ABC):
             invoke=self._invoke,
             is_client_tool=self._is_client_tool,
         )
+
+
+def _checked_ledger(approvals: Ledger | None) -> Ledger | None:
+    if approvals is None:
+        return None
+    from agjson.approvals import Ledger
+
+    given = cast("object", approvals)
+    if not isinstance(given, Ledger):
+        kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+        raise TypeError(f"approvals must be a Ledger, not {kind}: Ledger(MemoryLedgerStore(), Policy(keys=Keys(...)))")
+    return approvals
 
 
 def _check(name: str, value: object, expected: type, *methods: str) -> None:

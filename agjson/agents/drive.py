@@ -37,10 +37,10 @@ async def drive(
 ) -> AsyncGenerator[AgStreamEvent, None]:
     """Run one turn; `Agent.run` says what it promises."""
     ag_input = read_input(ag_input)
-    settle = settled if agent.store.suspends or agent.continuations.suspends else _directly
+    settle = settled if agent.suspends else _directly
     lease = await _acquired(agent.store, ag_input.thread_id)
     try:
-        run = Run(agent, ag_input, lease.thread, trigger)
+        run = await _heard(agent, lease, ag_input, trigger)
         await settle(_begin(agent, lease, run))
     except BaseException:
         await settle(_release(lease))
@@ -56,18 +56,25 @@ async def drive(
             if logs:
                 await lease.append(events)
             due = []
-            for event in events:
+            for event in run.shown(events):
                 yield event
             if run.invocation is not None:
                 stream = _as_async(_native_stream(agent, run.invocation))
                 async for native in stream:
                     events = run.push(native)
+                    if run.has_to_tell:
+                        due = events
+                        await run.tell(lease)
+                        due = []
                     if logs and events:
                         due = events
                         await lease.append(events)
                         due = []
-                    for event in events:
+                    for event in run.shown(events):
                         yield event
+                    if pending_cancellations() > cancellations:
+                        # The framework has swallowed the cancellation and goes on as if nothing had happened.
+                        raise _cancelled()
                 if pending_cancellations() > cancellations:
                     # The framework has swallowed the cancellation and ended as if nothing had happened.
                     raise _cancelled()
@@ -88,7 +95,7 @@ async def drive(
                     await close_stream(stream, agent.close_timeout)
             finally:
                 await settle(_release(lease))
-    for event in run.held:
+    for event in run.shown(run.held):
         yield event
 
 
@@ -167,10 +174,26 @@ async def _directly(waiting: Coroutine[Any, Any, None]) -> None:
     await waiting
 
 
+async def _heard(agent: AgentParts, lease: ThreadLease, ag_input: AgInput, trigger: AgTrigger | None) -> Run:
+    """The run of an input, which the ledger hears first.
+
+    Raises:
+        InputError: the thread or the ledger cannot take the input.
+    """
+    if agent.approvals is None:
+        return Run(agent, ag_input, lease.thread, trigger)
+    from agjson.agents.asking import Asking
+
+    owner = agent.owner if lease.thread is None else lease.thread.owner
+    asking = Asking(agent.approvals, ag_input.thread_id, owner)
+    case = await asking.hear(ag_input, lease.thread)
+    return Run(agent, ag_input, lease.thread, trigger, asking=asking, case=case)
+
+
 async def _begin(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
     await _take(agent, run)
     try:
-        await lease.begin(run.turn_id, run.lost_thread())
+        await run.begin(lease)
     except BaseException:
         await _put_back(agent, run)
         raise
@@ -205,6 +228,13 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
     Where that fails the turn fails: it must not say that it can be continued. The store then recovers the thread from
     what it was told before (`ThreadLease`).
     """
+    if run.has_to_tell:
+        try:
+            await run.tell(lease)
+        except Exception as error:
+            if agent.on_failure is None:
+                _LOG.error("an ask of turn %r cannot be kept: %s", run.turn_id, trace_of(error))
+            run.replace_terminal(error, "ask_failed")
     try:
         thread = run.thread()
     except FoldError as error:
@@ -217,12 +247,14 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
         if kept is not None:
             # Before the thread that names it: nobody else knows the name of one that is never used.
             await agent.continuations.put(thread.thread_id, kept, run.continuation()[0])
+        await run.settle(thread)
         await lease.save(thread, run.held)
     except Exception as error:
         if agent.on_failure is None:
             _LOG.error("turn %r could not be stored: %s", run.turn_id, trace_of(error))
         run.replace_terminal(error, "store_failed")
         await _told_anyway(agent, lease, run, kept)
+    await run.close_claims()
 
 
 async def _told_anyway(agent: AgentParts, lease: ThreadLease, run: Run, kept: str | None) -> None:
@@ -265,18 +297,18 @@ def _drive_sync(
     agent: AgentParts, ag_input: AgInput, trigger: AgTrigger | None, loop: PrivateLoop
 ) -> Generator[AgStreamEvent, None, None]:
     on_store = loop.run if agent.store.suspends else run_through
-    on_both = loop.run if agent.store.suspends or agent.continuations.suspends else run_through
+    on_all = loop.run if agent.suspends else run_through
     lease = on_store(agent.store.acquire(ag_input.thread_id))
     try:
-        run = Run(agent, ag_input, lease.thread, trigger)
-        on_both(_take(agent, run))
+        run = on_all(_heard(agent, lease, ag_input, trigger))
+        on_all(_take(agent, run))
         stream: Iterator[Any] | None = None
         try:
             stream, failure = _opened(agent, run.invocation, loop)
-            on_store(lease.begin(run.turn_id, run.lost_thread()))
+            on_all(run.begin(lease))
         except BaseException:
             close_stream_sync(stream)
-            on_both(_put_back(agent, run))
+            on_all(_put_back(agent, run))
             raise
     except BaseException:
         on_store(_release(lease))
@@ -289,17 +321,21 @@ def _drive_sync(
             if logs:
                 on_store(lease.append(events))
             due = []
-            yield from events
+            yield from run.shown(events)
             if failure is not None:
                 raise failure
             if stream is not None:
                 for native in stream:
                     events = run.push(native)
+                    if run.has_to_tell:
+                        due = events
+                        on_all(run.tell(lease))
+                        due = []
                     if logs and events:
                         due = events
                         on_store(lease.append(events))
                         due = []
-                    yield from events
+                    yield from run.shown(events)
                 run.end()
         except BaseException as error:
             if isinstance(error, Exception) or (is_cancellation(error) and not isinstance(error, GeneratorExit)):
@@ -309,13 +345,13 @@ def _drive_sync(
                 raise
     finally:
         try:
-            on_both(_save(agent, lease, run))
+            on_all(_save(agent, lease, run))
         finally:
             try:
                 close_stream_sync(stream)
             finally:
                 on_store(_release(lease))
-    yield from run.held
+    yield from run.shown(run.held)
 
 
 def _opened(

@@ -34,7 +34,7 @@ from agjson.types import (
 )
 from agjson.wire import encode, from_dict, match_answer
 
-__all__ = ["ASK_ID", "Intake", "OnPaused", "read_input", "take_in"]
+__all__ = ["ASK_ID", "Intake", "OnPaused", "named_asks", "read_input", "take_in", "words_of"]
 
 OnPaused: TypeAlias = Literal["refuse", "discard"]
 """What to do with a start that answers none of the asks that a thread waits for: refuse it, or give the asks up."""
@@ -133,10 +133,11 @@ def _start(start: StartInput, thread: Thread, on_paused: OnPaused) -> Intake:
         start = replace(start, messages=messages)
     pending = thread.pending
     open_asks = {ask.ask_id: ask for ask in pending.open_asks}
-    named = _named_asks(start)
+    named = named_asks(start)
     if not named:
         if not open_asks:
-            return Intake(input=start, messages=messages, request_state=pending.request_state)
+            # Every ask is decided, and nobody has gone on from it.
+            return Intake(input=start, messages=messages, given_up=pending.asks, request_state=pending.request_state)
         if on_paused == "discard":
             return Intake(
                 input=start,
@@ -181,7 +182,15 @@ def _same(a: AgMessage, b: AgMessage) -> bool:
     return a.role == b.role and (a.content == b.content or encode(list(a.content)) == encode(list(b.content)))
 
 
-def _named_asks(start: StartInput) -> list[str]:
+def named_asks(start: StartInput) -> list[str]:
+    """The asks that a start names as answered by its text.
+
+    Args:
+        start: the start.
+
+    Raises:
+        UnknownAskError: they are no ids.
+    """
     named = None if start.metadata is None else start.metadata.get(ASK_ID)
     if named is None:
         return []
@@ -198,17 +207,26 @@ def _by_text(start: StartInput, ask_id: str, open_asks: dict[str, AgPausedAsk]) 
         raise UnknownAskError(f"the thread waits for no answer to ask {ask_id!r}", path)
     if ask.kind in _NOT_BY_TEXT or ask.token is not None or ask.grant_modes:
         raise UnknownAskError(f"ask {ask_id!r} of kind {ask.kind} takes no text: answer it with a resume", path)
-    text = "\n".join(
+    text = words_of(start)
+    if not text:  # no new message of the user, or none with words: silence is no answer
+        raise UnknownAskError(f"ask {ask_id!r} is answered in words, and the input brings no new ones", "$.messages")
+    # The server's own continuation, which the client need not have kept.
+    return AgHitlAnswer(ask_id=ask_id, status="resolved", reply=text, request_state=ask.request_state)
+
+
+def words_of(start: StartInput) -> str:
+    """The words of the user in a start.
+
+    Args:
+        start: the start.
+    """
+    return "\n".join(
         block.text
         for message in start.messages
         if message.role == "user"
         for block in message.content
         if isinstance(block, TextBlock)
     )
-    if not text:  # no new message of the user, or none with words: silence is no answer
-        raise UnknownAskError(f"ask {ask_id!r} is answered in words, and the input brings no new ones", "$.messages")
-    # The server's own continuation, which the client need not have kept.
-    return AgHitlAnswer(ask_id=ask_id, status="resolved", reply=text, request_state=ask.request_state)
 
 
 # Tool results and answers
@@ -245,7 +263,8 @@ def _why_no_result(call_id: str, pending: Pending) -> str:
 def _resume(ag_input: ResumeInput, thread: Thread, surfaces: bool) -> Intake:
     pending = thread.pending
     answers = ag_input.answers or ()
-    if not answers and not ag_input.ui_actions:
+    takes_up = bool(pending.answers) and pending.is_complete
+    if not answers and not ag_input.ui_actions and not takes_up:
         raise UnknownAskError("the input answers nothing", "$.answers")
     open_asks = {ask.ask_id: ask for ask in pending.open_asks}
     for index, answer in enumerate(answers):
@@ -263,7 +282,7 @@ def _resume(ag_input: ResumeInput, thread: Thread, surfaces: bool) -> Intake:
     if acts and not pending.is_complete:
         # It would reach the framework before the answers that it waits for.
         raise ThreadPausedError("the thread waits for answers, so no surface can act", "$.uiActions", list(open_asks))
-    goes_on = pending.is_complete and (bool(answers) or acts)
+    goes_on = pending.is_complete and (bool(answers) or acts or takes_up)
     if goes_on and pending.answers:
         ag_input = replace(ag_input, answers=list(pending.answers))
     return Intake(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Required
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Required
 
+from agjson.agents.private_loop import PrivateLoop, run_through
 from agjson.agents.thread import Thread
 from agjson.emitter import EmitterSettings
 from agjson.types import (
@@ -16,6 +17,12 @@ from agjson.types import (
     AgRunConfig,
     AgToolResult,
 )
+
+if TYPE_CHECKING:
+    from agjson.agents.asking import Asking
+    from agjson.approvals.claiming import Decision
+    from agjson.approvals.planning import Plan
+    from agjson.approvals.records import CallRequest
 
 __all__ = ["Invocation", "NormalizerSettings"]
 
@@ -44,6 +51,9 @@ class Invocation:
         asks: the asks of the batch that this run goes on with.
         answers: their answers.
         results: the results of the batch's client calls, those of earlier inputs included.
+        decisions: what was decided about the asks, each with the call as it is to be run: made of what was asked and
+            stored, and never of what the client sent along.
+        held: the calls of the batch that need no approval and run with its decision.
         request_state: the name under which `keep` keeps; asks may carry it.
         continuation: what the run before has kept; None: nothing. On a start that answers nothing it is to be let go
             of.
@@ -51,6 +61,8 @@ class Invocation:
     """
 
     __slots__ = (
+        "_asking",
+        "_decided",
         "_kept",
         "answers",
         "asks",
@@ -78,6 +90,8 @@ class Invocation:
         answers: tuple[AgHitlAnswer, ...],
         results: tuple[AgToolResult, ...],
         request_state: str,
+        decided: Callable[[], tuple[tuple[Decision, ...], tuple[CallRequest, ...]]],
+        asking: Asking | None = None,
     ) -> None:
         self.input = input
         self.thread = thread
@@ -92,6 +106,50 @@ class Invocation:
         self.continuation: Any = None
         self.native: Any = None
         self._kept: list[Any] = []
+        self._decided = decided
+        self._asking = asking
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What was decided about the asks.
+
+        Raises:
+            AnswerError: an answer has not the form that its ask wants.
+        """
+        return self._decided()[0]
+
+    @property
+    def held(self) -> tuple[CallRequest, ...]:
+        """The calls that need no approval and run with the decision."""
+        return self._decided()[1]
+
+    async def plan(self, calls: Sequence[CallRequest], is_gated: Callable[[CallRequest], bool]) -> Plan:
+        """Sort the calls of a model's answer: those that run, those that need an ask, those that wait with them.
+
+        Args:
+            calls: the calls, in the order in which the model made them.
+            is_gated: whether a call needs approval by its nature; a standing rule may give it.
+        """
+        if self._asking is not None:
+            return await self._asking.plan(calls, is_gated)
+        from agjson.approvals import plan
+
+        return plan(calls, is_gated)
+
+    def plan_sync(self, calls: Sequence[CallRequest], is_gated: Callable[[CallRequest], bool]) -> Plan:
+        """As `plan`, for a framework that is read by a plain iterator.
+
+        Args:
+            calls: as for `plan`.
+            is_gated: as for `plan`.
+        """
+        if self._asking is None or not self._asking.suspends:
+            return run_through(self.plan(calls, is_gated))
+        loop = PrivateLoop()
+        try:
+            return loop.run(self.plan(calls, is_gated))
+        finally:
+            loop.close(1.0)
 
     @property
     def history(self) -> list[AgMessage]:

@@ -11,6 +11,7 @@ from agjson.types import (
     AgPausedAsk,
     AgReduceResult,
     AgStreamEvent,
+    AgToolOutcome,
     ArtifactStart,
     ContentBlock,
     DataBlock,
@@ -52,16 +53,20 @@ class Notes:
         nested: the turns that ran inside it.
         calls: the calls that have no result yet, with the names of their tools; those that the provider runs are left
             out.
+        outcomes: how the calls have ended whose result came in this run.
+        asked: what was asked, in order.
         terminal: what has closed the turn.
     """
 
-    __slots__ = ("_ids", "calls", "nested", "terminal", "turn_id")
+    __slots__ = ("_ids", "asked", "calls", "nested", "outcomes", "terminal", "turn_id")
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
         self._ids: dict[str, set[str]] = {kind: set() for kind in _KINDS}
         self.nested: set[str] = set()
         self.calls: dict[str, str] = {}
+        self.outcomes: dict[str, AgToolOutcome] = {}
+        self.asked: dict[str, HitlAsk] = {}
         self.terminal: Terminal | None = None
 
     @property
@@ -123,6 +128,7 @@ def _tool_done(notes: Notes, event: ToolDone) -> None:
         notes.use("messages", event.message_id)
     if not event.more and event.outcome != "input_required":
         notes.calls.pop(event.tool_call_id, None)
+        notes.outcomes[event.tool_call_id] = event.outcome or ("error" if event.is_error else "ok")
 
 
 def _block(notes: Notes, event: ContentBlock) -> None:
@@ -134,8 +140,14 @@ def _block(notes: Notes, event: ContentBlock) -> None:
     elif isinstance(block, ToolResultBlock):
         if block.outcome != "input_required":
             notes.calls.pop(block.tool_call_id, None)
+            notes.outcomes[block.tool_call_id] = block.outcome or ("error" if block.is_error else "ok")
     elif isinstance(block, DataBlock) and block.id is not None:
         notes.use("blocks", block.id)
+
+
+def _ask(notes: Notes, event: HitlAsk) -> None:
+    notes.use("asks", event.ask_id)
+    notes.asked[event.ask_id] = event
 
 
 def _snapshot(notes: Notes, event: MessagesSnapshot) -> None:
@@ -152,7 +164,7 @@ NOTED: Mapping[type, Callable[[Notes, Any], None]] = {
     ReasoningStart: _bears("blocks", "id"),
     ArtifactStart: _bears("artifacts", "artifact_id"),
     SourceEvent: _bears("sources", "source_id"),
-    HitlAsk: _bears("asks", "ask_id"),
+    HitlAsk: _ask,
     ToolStart: _tool_start,
     ToolDone: _tool_done,
     ContentBlock: _block,

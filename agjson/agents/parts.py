@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agjson.agents.continuations import Continuations
 from agjson.agents.intake import OnPaused
@@ -13,6 +13,9 @@ from agjson.agents.store import ThreadStore
 from agjson.failures import OnFailure
 from agjson.normalizer import Normalizer
 from agjson.types import AgCapabilities
+
+if TYPE_CHECKING:
+    from agjson.approvals.ledger import Ledger
 
 __all__ = ["AgentParts"]
 
@@ -34,6 +37,8 @@ class AgentParts:
         is_client_tool: `Agent._is_client_tool`.
         on_failure: decides what the stream says of an exception; None: what the exception says.
         why_cancelled: tells why the run was cancelled, for `turn.abort`; asked when it was.
+        approvals: keeps asks and what is decided about them; None: the thread alone does.
+        owner: who a thread belongs to that begins with the run.
     """
 
     store: ThreadStore
@@ -48,3 +53,11 @@ class AgentParts:
     is_client_tool: Callable[[str], bool]
     on_failure: OnFailure | None = None
     why_cancelled: Callable[[], str] = lambda: "cancelled"
+    approvals: Ledger | None = None
+    owner: str | None = None
+
+    @property
+    def suspends(self) -> bool:
+        """Whether a store, the continuations or the ledger wait for something."""
+        ledger = self.approvals
+        return self.store.suspends or self.continuations.suspends or (ledger is not None and ledger.store.suspends)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from agjson.agents.limits import ClientLimits
 from agjson.agents.notes import NOTED, Notes
 from agjson.agents.parts import AgentParts
 from agjson.agents.recovery import recover
-from agjson.agents.thread import Pending, Thread
+from agjson.agents.thread import Pending, Thread, calls_of
 from agjson.errors import AgJSONError
 from agjson.failures import Failure, trace_of
 from agjson.fold import Reducer
@@ -31,10 +31,17 @@ from agjson.types import (
     AgToolResult,
     AgTrigger,
     StartInput,
+    ToolCallBlock,
     TurnDone,
     TurnError,
 )
 from agjson.wire import to_dict
+
+if TYPE_CHECKING:
+    from agjson.agents.asking import Asking, Case
+    from agjson.agents.store import ThreadLease
+    from agjson.approvals.claiming import Decision
+    from agjson.approvals.records import CallRequest
 
 __all__ = ["FoldError", "Run"]
 
@@ -56,6 +63,8 @@ class Run:
         ag_input: the input.
         thread: its thread; None: there is none yet.
         trigger: what set the turn off; None: told by the kind of the input.
+        asking: its dealings with the ledger; None: there is none.
+        case: what the ledger says of the input.
 
     Attributes:
         invocation: what the adapter gets; None: the framework is not called.
@@ -69,9 +78,23 @@ class Run:
         AgJSONError: the adapter cannot.
     """
 
-    def __init__(self, agent: AgentParts, ag_input: AgInput, thread: Thread | None, trigger: AgTrigger | None) -> None:
+    def __init__(
+        self,
+        agent: AgentParts,
+        ag_input: AgInput,
+        thread: Thread | None,
+        trigger: AgTrigger | None,
+        *,
+        asking: Asking | None = None,
+        case: Case | None = None,
+    ) -> None:
         self._agent = agent
-        self._thread = thread or Thread(thread_id=ag_input.thread_id)
+        self._given = ag_input
+        self._asking = asking
+        self._case = case
+        if case is not None:
+            ag_input, thread = case.input, case.thread
+        self._thread = thread or Thread(thread_id=ag_input.thread_id, owner=agent.owner)
         self._intake = take_in(ag_input, thread, agent.on_paused, agent.surfaces)
         self._config = ag_input.run if isinstance(ag_input, StartInput) else self._thread.run
         self._capabilities = ag_input.capabilities or self._thread.capabilities
@@ -87,6 +110,8 @@ class Run:
         limits = ClientLimits(self._capabilities, state=before.state, memory=before.memory)
         self._limits = limits if limits.is_needed else None
         self._reducer = Reducer(before)
+        # From the terminal on: it may still turn out otherwise.
+        self._unfolded: list[AgStreamEvent] = []
         self._notes = Notes(self.turn_id)
         self._sentinel = False
         self._ending = False
@@ -111,7 +136,16 @@ class Run:
             answers=pending.answers,
             results=pending.results,
             request_state=self._agent.continuations.mint(),
+            decided=self._decided,
+            asking=self._asking,
         )
+
+    def _decided(self) -> tuple[tuple[Decision, ...], tuple[CallRequest, ...]]:
+        if self._case is not None:
+            return self._case.decisions, self._case.held
+        from agjson.agents.deciding import decided
+
+        return decided(self._thread, self._intake.pending, self._agent.is_client_tool)
 
     def _settings(self, ag_input: AgInput, trigger: AgTrigger | None) -> NormalizerSettings:
         thread = self._thread
@@ -136,6 +170,8 @@ class Run:
             out.emit(AgentCapabilities(seq=0, capabilities=capabilities))
         for ask in intake.given_up:
             out.error(f"ask {ask.ask_id} was given up: a new message came instead", code="ask_given_up")
+        for result in () if self._case is None else self._case.unknown:
+            self._land(result)
         unsaid = [said for message in intake.messages if (said := self._say(message))]
         for result in intake.results:
             self._land(result)
@@ -146,6 +182,7 @@ class Run:
             events += self._fold(out.drain())
         # A call that the input tells of is history: nobody waits for its result.
         self._notes.calls.clear()
+        self._notes.outcomes.clear()
         return events
 
     def opening(self) -> list[AgStreamEvent]:
@@ -219,12 +256,17 @@ class Run:
         """Fold events and note what they mean for the thread; returns those that may be delivered now."""
         if self._limits is not None:
             events = self._limits.apply(events)
+        if self._asking is not None:
+            events = self._asking.dated(events)
         push, notes, handlers = self._reducer.push, self._notes, NOTED
         for event in events:
-            push(event)
             handle = handlers.get(event.__class__)
             if handle is not None:
                 handle(notes, event)
+            if notes.terminal is None:
+                push(event)
+            else:
+                self._unfolded.append(event)
         if self._ending or (self.held and events):
             self.held += events
             return []
@@ -233,6 +275,67 @@ class Run:
         at = next((index for index, event in enumerate(events) if event is notes.terminal), len(events))
         self.held += events[at:]
         return events[:at]
+
+    # What the ledger learns
+
+    async def begin(self, lease: ThreadLease) -> None:
+        """Begin the turn: from now on nothing can refuse the input.
+
+        Args:
+            lease: the right to run the thread.
+
+        Raises:
+            InputError: the ledger does not take an answer any more.
+        """
+        if self._asking is None:
+            await lease.begin(self.turn_id, self.lost_thread())
+            return
+        goes_on = self.invocation is not None
+        await self._asking.begin(lease, self._given, self.turn_id, self.lost_thread(), goes_on=goes_on)
+        lease.show(self._asking.tokens)
+
+    @property
+    def has_to_tell(self) -> bool:
+        """Whether the ledger has to learn of what has happened, before anybody sees it."""
+        return self._asking is not None and self.invocation is not None and self._asking.concerns(self._notes)
+
+    async def tell(self, lease: ThreadLease) -> None:
+        """Let the ledger keep new asks, and how approved calls have ended.
+
+        Args:
+            lease: learns the tokens of the asks.
+
+        Raises:
+            AgJSONError: an ask cannot be kept, so it can never be answered.
+        """
+        if self._asking is not None:
+            await self._asking.keep(self._notes, self._calls)
+            lease.show(self._asking.tokens)
+
+    async def settle(self, thread: Thread) -> None:
+        """Let the ledger learn what waits for the decision on the asks of this turn.
+
+        Args:
+            thread: the thread after this run.
+        """
+        if self._asking is not None and self.invocation is not None and thread.pending.asks:
+            await self._asking.hold(self._notes, thread.pending.calls, self._calls)
+
+    async def close_claims(self) -> None:
+        """Let the ledger know that the run is over and stored."""
+        if self._asking is not None:
+            await self._asking.close(self._notes)
+
+    def shown(self, events: list[AgStreamEvent]) -> list[AgStreamEvent]:
+        """Events as the client gets them: asks have their tokens.
+
+        Args:
+            events: the events as they are stored.
+        """
+        return events if self._asking is None else self._asking.shown(events)
+
+    def _calls(self) -> dict[str, ToolCallBlock]:
+        return calls_of(self._reducer.result().messages)
 
     # What the input says
 
@@ -322,6 +425,9 @@ class Run:
         Raises:
             FoldError: the stream does not fold.
         """
+        for event in self._unfolded:
+            self._reducer.push(event)
+        self._unfolded.clear()
         if self._reducer.needs_resync:
             raise FoldError(f"the stream of turn {self.turn_id} does not fold: {self._reducer.resync_reason}")
         before = self._thread
@@ -395,6 +501,8 @@ class Run:
             told = self._agent.on_failure(error, told)
         ended = TurnError(seq=seq, message=told.message, code=code, turn_id=self.turn_id)
         held[at:] = [ended]
+        if self._unfolded:
+            self._unfolded = [ended]
         self._notes.terminal = ended
 
 

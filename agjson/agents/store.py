@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from agjson.agents.errors import ThreadBusyError
 from agjson.agents.recovery import recover
@@ -33,19 +33,22 @@ class ThreadLease(ABC):
 
     Attributes:
         thread: the thread as it was when the lease was taken; None: there is none yet.
+        database: what keeps the thread, where others may add to its transactions; None: they cannot.
     """
 
     logs: ClassVar[bool] = True
 
     thread: Thread | None
+    database: object = None
 
     @abstractmethod
-    async def begin(self, turn_id: str, thread: Thread) -> None:
+    async def begin(self, turn_id: str, thread: Thread, *, also: Callable[[Any], object] | None = None) -> None:
         """Note that a turn begins.
 
         Args:
             turn_id: the turn.
             thread: what the thread is if the run is lost: as before, but without the pause that the run goes on from.
+            also: something to be done in the same transaction, both or none; only whoever knows `database` gives it.
         """
 
     @abstractmethod
@@ -54,6 +57,15 @@ class ThreadLease(ABC):
 
         Args:
             events: the next ones in order; each exactly once, by this call or by `save`.
+        """
+
+    def show(self, tokens: Mapping[str, str]) -> None:  # noqa: B027  # most stores keep asks without their tokens
+        """Learn the tokens of asks that are in the events that follow, for those who get these events from the lease.
+
+        What is stored has no tokens (spec §13.1); the default does nothing.
+
+        Args:
+            tokens: by ask id, all that count now.
         """
 
     @abstractmethod
@@ -182,7 +194,7 @@ class _MemoryLease(ThreadLease):
         self._begun: tuple[str, Thread] | None = None
         self.thread = thread
 
-    async def begin(self, turn_id: str, thread: Thread) -> None:
+    async def begin(self, turn_id: str, thread: Thread, *, also: Callable[[Any], object] | None = None) -> None:
         self._begun = (turn_id, thread)
 
     async def append(self, events: Sequence[AgStreamEvent]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from agjson.emitter import NATIVE_CALL_ID, EmitterSettings
@@ -18,11 +18,25 @@ from agjson.types import (
     ToolCallBlock,
 )
 
-__all__ = ["Pending", "Thread"]
+__all__ = ["Pending", "Thread", "calls_of"]
 
 
 def _nothing() -> AgReduceResult:
     return AgReduceResult(messages=[], artifacts=[], memory=[], turns=[])
+
+
+def calls_of(messages: Iterable[AgMessage]) -> dict[str, ToolCallBlock]:
+    """The calls in a conversation by their ids, in order.
+
+    Args:
+        messages: the conversation.
+    """
+    return {
+        block.tool_call_id: block
+        for message in messages
+        for block in message.content
+        if isinstance(block, ToolCallBlock)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

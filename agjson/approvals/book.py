@@ -5,11 +5,15 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from agjson.approvals.errors import LedgerError
 from agjson.approvals.records import AskRecord, BatchRecord, StandingRule
 from agjson.approvals.states import check_transition
+
+if TYPE_CHECKING:
+    from agjson.agents.store import ThreadLease
+    from agjson.agents.thread import Thread
 
 __all__ = ["Book", "LedgerStore", "MemoryLedgerStore"]
 
@@ -160,6 +164,25 @@ class LedgerStore(ABC):
         Raises:
             Exception: whatever `work` raises; nothing that it has written is kept then.
         """
+
+    async def begin(self, lease: ThreadLease, turn_id: str, thread: Thread, work: Callable[[Book], T]) -> T:
+        """Run something on the records, and begin a turn because of it: both, or none, where the store can see to it.
+
+        The default begins the turn after the transaction. Where it cannot begin, what was claimed stays claimed: nobody
+        can tell then whether it was acted on, so whoever runs the thread next finds it lost.
+
+        Args:
+            lease: the right to run the thread.
+            turn_id: as for `ThreadLease.begin`.
+            thread: as for `ThreadLease.begin`.
+            work: as for `transact`.
+
+        Returns:
+            What `work` returns.
+        """
+        done = await self.transact(work)
+        await lease.begin(turn_id, thread)
+        return done
 
     def holder(self) -> str:
         """A name of the calling process, by which `has_ended` knows it; empty: the system cannot tell."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from agjson.approvals.answering import check_integrity
 from agjson.approvals.book import Book
@@ -13,6 +14,7 @@ from agjson.approvals.errors import AlreadyClaimedError, BatchOpenError, ClaimLo
 from agjson.approvals.issuing import give_up
 from agjson.approvals.policy import Policy
 from agjson.approvals.records import AskRecord, BatchRecord, CallRequest
+from agjson.approvals.replies import RESPONSE
 from agjson.approvals.standing import grant
 from agjson.approvals.states import AskState
 from agjson.types import UNSET, AgHitlAnswer, AgPausedAsk, AgToolOutcome, AgToolResult, TextBlock
@@ -25,8 +27,10 @@ __all__ = [
     "Recovered",
     "claim",
     "close",
+    "decisions_of",
     "record_outcome",
     "recover",
+    "unknown_calls",
     "unknown_result",
 ]
 
@@ -48,6 +52,7 @@ class Decision:
         edited: the person has changed the arguments.
         runs: this decision lets something run: the call, or the framework with a reply. False for a refusal, for the
             consent to open a URL, and where another ask about the same call was refused.
+        response: what the person answers in the tool's place; the call itself does not run then. None: nothing.
     """
 
     ask: AgPausedAsk
@@ -56,6 +61,7 @@ class Decision:
     call: CallRequest | None
     edited: bool
     runs: bool
+    response: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +91,12 @@ class Claim:
     @property
     def calls(self) -> list[CallRequest]:
         """The calls that are to be run here, each once, in the order in which the model made them."""
-        allowed = {each.call.call_id: each.call for each in self.decisions if each.runs and each.call is not None}
+        answered = {each.call.call_id for each in self.decisions if each.call is not None and each.response is not None}
+        allowed = {
+            each.call.call_id: each.call
+            for each in self.decisions
+            if each.runs and each.call is not None and each.call.call_id not in answered
+        }
         edited = {each.call.call_id: each.call for each in self.decisions if each.edited and each.call is not None}
         here = [edited.get(id, call) for id, call in allowed.items() if not call.hosted]
         return sorted([*here, *self.held], key=lambda call: call.index)
@@ -124,15 +135,8 @@ def claim(book: Book, policy: Policy, thread_id: str, turn_id: str, *, claimed_b
         raise BatchOpenError(f"the batch waits for answers to {', '.join(map(repr, still_open))}", still_open)
     for record in records:
         check_integrity(record, policy)
-    refused = {
-        record.call.call_id
-        for record in records
-        if record.call is not None and (record.state not in _YES or record.ask.kind == "url")
-    }
-    decisions: list[Decision] = []
-    for record in records:
-        decision = _decision(record, record.state_at(moment), refused)
-        decisions.append(decision)
+    decisions = decisions_of(records, moment)
+    for record, decision in zip(records, decisions, strict=True):
         book.change_ask(record, _after_claim(record, decision))
         if decision.runs and decision.answer is not None and decision.answer.grant_mode_id is not None:
             grant(book, policy, record, decision.call, decision.answer.grant_mode_id)
@@ -164,13 +168,41 @@ def claim(book: Book, policy: Policy, thread_id: str, turn_id: str, *, claimed_b
     return replace(made, budget=budget)
 
 
+def decisions_of(records: Sequence[AskRecord], moment: datetime) -> list[Decision]:
+    """What is decided about the asks of a batch.
+
+    Args:
+        records: the asks; none of them is open.
+        moment: now.
+    """
+    refused = {
+        record.call.call_id
+        for record in records
+        if record.call is not None and (record.state not in _YES or record.ask.kind == "url")
+    }
+    return [_decision(record, record.state_at(moment), refused) for record in records]
+
+
 def _decision(record: AskRecord, verdict: AskState, refused: Collection[str]) -> Decision:
     call = record.call
     edited = call is not None and record.arguments is not UNSET
     if call is not None and record.arguments is not UNSET:
         call = replace(call, arguments=record.arguments)
     runs = verdict in _YES and record.ask.kind != "url" and (call is None or call.call_id not in refused)
-    return Decision(ask=record.ask, verdict=verdict, answer=record.answer, call=call, edited=edited, runs=runs)
+    response: str | None = None
+    reply = None if record.answer is None else record.answer.reply
+    if runs and record.ask.kind == "approval" and isinstance(reply, Mapping):
+        said = reply.get(RESPONSE)
+        response = said if isinstance(said, str) else None
+    return Decision(
+        ask=record.ask,
+        verdict=verdict,
+        answer=record.answer,
+        call=call,
+        edited=edited,
+        runs=runs,
+        response=response,
+    )
 
 
 def _after_claim(record: AskRecord, decision: Decision) -> AskRecord:
@@ -336,6 +368,26 @@ def recover(
         elif batch.state == "open" and pending is not None and not any(each.ask_id in pending for each in records):
             left += [record.ask_id for record in give_up(book, batch.thread_id, batch.turn_id)]
     return Recovered(lost=tuple(lost), given_up=tuple(left))
+
+
+def unknown_calls(book: Book, thread_id: str) -> list[CallRequest]:
+    """The calls of a thread that were allowed, and of which nobody knows whether they ran.
+
+    Args:
+        book: the records.
+        thread_id: the thread.
+    """
+    records = book.asks(thread_id)
+    unknown: dict[str, CallRequest] = {}
+    for record in records:
+        if record.state == "unknown" and record.call is not None:
+            arguments = record.call.arguments if record.arguments is UNSET else record.arguments
+            unknown[record.call.call_id] = replace(record.call, arguments=arguments)
+    for turn_id in dict.fromkeys(record.turn_id for record in records):
+        batch = book.batch(thread_id, turn_id)
+        if batch is not None and batch.state == "unknown":
+            unknown.update((call.call_id, call) for call in batch.held if call.call_id not in batch.outcomes)
+    return list(unknown.values())
 
 
 def unknown_result(call: CallRequest) -> AgToolResult:

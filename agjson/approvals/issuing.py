@@ -19,7 +19,7 @@ from agjson.approvals.states import ANSWERED
 from agjson.approvals.tokens import make_token, token_hash
 from agjson.types import UNSET, AgPausedAsk
 
-__all__ = ["expire", "give_up", "issue", "shown", "waiting", "with_token"]
+__all__ = ["expire", "give_up", "hold", "issue", "shown", "waiting", "with_token"]
 
 
 def issue(
@@ -78,6 +78,28 @@ def issue(
         record = _record(new, policy, moment, place=place, thread_id=thread_id, turn_id=turn_id, owner=owner)
         book.add_ask(record)
     return [with_token(record, policy) for record in shown(book.asks(thread_id, turn_id), batch, moment)]
+
+
+def hold(book: Book, thread_id: str, turn_id: str, calls: Sequence[CallRequest]) -> None:
+    """Add calls to a batch that need no approval and wait for its decision; those that it holds already stay.
+
+    Args:
+        book: the records.
+        thread_id: the thread.
+        turn_id: the turn that has asked.
+        calls: the calls.
+
+    Raises:
+        AskConflictError: the turn has asked nothing, or its batch takes no more.
+        AskRefusedError: an ask gates one of them.
+    """
+    batch = book.batch(thread_id, turn_id)
+    if batch is None or batch.state != "open":
+        raise AskConflictError(f"the asks of turn {turn_id!r} take no more calls")
+    there = {call.call_id for call in batch.held}
+    new = [call for call in calls if call.call_id not in there]
+    _refuse_repeated_calls([*batch.held, *new], book.asks(thread_id, turn_id), ())
+    book.put_batch(replace(batch, held=(*batch.held, *new)))
 
 
 def _record(

@@ -14,10 +14,15 @@ from agjson.types import UNSET, AgHitlAnswer, JsonValue, UnsetType
 if TYPE_CHECKING:
     from agjson.approvals.records import AskRecord
 
-__all__ = ["Said", "read_reply"]
+__all__ = ["RESPOND", "RESPONSE", "Said", "read_reply"]
 
 _Status: TypeAlias = Literal["resolved", "declined", "cancelled"]
 _EDITS = "arguments"
+RESPONSE = "response"
+"""The member of the reply to an approval that is the result, in the tool's place."""
+
+RESPOND = "respond"
+"""The id of the choice by which an approval offers that the person answers in the tool's place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +32,12 @@ class Said:
     Attributes:
         status: what the person decided.
         arguments: the edited arguments; unset: none were edited.
+        response: what the person answers in the tool's place; None: nothing.
     """
 
     status: _Status
     arguments: JsonValue | UnsetType = UNSET
+    response: str | None = None
 
 
 def read_reply(record: AskRecord, answer: AgHitlAnswer, path: str) -> Said:
@@ -70,10 +77,22 @@ def _approval(record: AskRecord, reply: JsonValue | UnsetType, path: str) -> Sai
         # The person did answer, and the answer is no.
         return Said("declined")
     if not isinstance(reply, Mapping):
-        raise WrongReplyError("the reply to an approval is a boolean, or an object of edits", record.ask_id, path)
+        raise WrongReplyError("the reply to an approval is a boolean, or an object", record.ask_id, path)
+    if set(reply) == {RESPONSE}:
+        return Said("resolved", response=_response(record, reply[RESPONSE], path))
     if set(reply) != {_EDITS}:
-        raise WrongReplyError(f"an object of edits has the one member {_EDITS!r}", record.ask_id, path)
+        raise WrongReplyError(
+            f"an object that answers an approval has one member, {_EDITS!r} or {RESPONSE!r}", record.ask_id, path
+        )
     return Said("resolved", _edits(record, reply[_EDITS], path))
+
+
+def _response(record: AskRecord, response: JsonValue, path: str) -> str:
+    if not any(choice.id == RESPOND for choice in record.ask.choices or ()):
+        raise WrongReplyError("nobody may answer in the place of this tool", record.ask_id, path)
+    if not isinstance(response, str):
+        raise WrongReplyError("what is answered in the place of a tool is a string", record.ask_id, path)
+    return response
 
 
 def _edits(record: AskRecord, arguments: JsonValue, path: str) -> JsonValue | UnsetType:

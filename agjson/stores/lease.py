@@ -6,8 +6,8 @@ import logging
 import os
 import sqlite3
 import uuid
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from agjson.agents.store import ThreadLease
 from agjson.agents.thread import Thread
@@ -80,14 +80,15 @@ class SQLiteThreadLease(ThreadLease):
         self._token = token
         self._stored = thread
         self.thread = thread
+        self.database = store
 
-    async def begin(self, turn_id: str, thread: Thread, *, also: Work[object] | None = None) -> None:
+    async def begin(self, turn_id: str, thread: Thread, *, also: Callable[[Any], object] | None = None) -> None:
         """Note that a turn begins.
 
         Args:
             turn_id: the turn.
             thread: what the thread is if the run is lost.
-            also: something to be done in the same transaction: both are, or none.
+            also: something to be done with the connection in the same transaction: both are, or none.
         """
         begun, token = encode_begun(self._stored, thread), self._token
 

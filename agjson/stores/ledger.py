@@ -28,6 +28,8 @@ from agjson.stores.tables import as_id, as_sql
 from agjson.stores.writer import Work
 
 if TYPE_CHECKING:
+    from agjson.agents.store import ThreadLease
+    from agjson.agents.thread import Thread
     from agjson.approvals.sealing import Sealer
 
 __all__ = ["SQLiteLedgerStore", "thread_key"]
@@ -78,6 +80,15 @@ class SQLiteLedgerStore(LedgerStore):
             work: what to do.
         """
         return lambda connection: work(_SQLiteBook(connection, self._sealer))
+
+    async def begin(self, lease: ThreadLease, turn_id: str, thread: Thread, work: Callable[[Book], T]) -> T:
+        """Run something on the records and begin a turn, in one transaction where the file is that of the thread."""
+        if lease.database is not self._threads:
+            return await super().begin(lease, turn_id, thread, work)
+        done: list[T] = []
+        within = self.within(work)
+        await lease.begin(turn_id, thread, also=lambda connection: done.append(within(connection)))
+        return done[-1]
 
     def holder(self) -> str:
         """A name of the calling process."""

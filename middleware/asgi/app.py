@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore
+from agjson.approvals import Ledger, tokens_of, with_tokens
 from agjson.errors import DecodeError, EncodeError
 from agjson.fold import snapshot
 from agjson.middleware.asgi.errors import Refusal, error_response, new_error_id, refusal_of, refusal_of_host
@@ -73,6 +74,8 @@ class AgentApp(Starlette):
     Args:
         agent: the agent; shared with whoever else uses it.
         store: where threads are kept; None: where the agent keeps them. The host closes it.
+        approvals: the ledger that keeps asks and takes answers; None: that of the agent. Its store should last as long
+            as that of the threads.
         authorize: says whose a request is; None: everybody is the same. A thread belongs to who started it, and nobody
             else learns that it is there.
         trust: what clients may send beside a user's words and media.
@@ -99,6 +102,7 @@ class AgentApp(Starlette):
         agent: Agent,
         *,
         store: ThreadStore | None = None,
+        approvals: Ledger | None = None,
         authorize: Authorize | None = None,
         trust: Trust | None = None,
         on_disconnect: OnDisconnect = "continue",
@@ -139,6 +143,7 @@ class AgentApp(Starlette):
         self._runs = Runs(
             agent,
             agent.store if store is None else store,
+            approvals=approvals,
             on_paused=on_paused,
             on_disconnect=on_disconnect,
             max_runs=max_runs,
@@ -311,18 +316,22 @@ class AgentApp(Starlette):
     async def _get_thread(self, thread_id: str, owner: str | None) -> Response:
         standing = await self._runs.standing(thread_id, owner)
         thread = standing.thread or Thread(thread_id=thread_id)
+        asks = await self._runs.open_asks(thread)
         events = snapshot(thread.result)
         if standing.turn_id is not None and standing.last_event_id is not None:
             # Numbered so that the event after them is no gap (INV-SEQ).
             last = parse_event_id(standing.last_event_id)[1]
             events = snapshot(thread.result, seq=max(last + 1 - len(events), 0))
+        if any(ask.token is not None for ask in asks):
+            tokens = tokens_of(asks)
+            events = tuple(with_tokens(event, tokens) for event in events)
         return _json(
             {
                 "threadId": thread_id,
                 "turnId": standing.turn_id,
                 "lastEventId": standing.last_event_id,
                 "events": events,
-                "pending": {"calls": thread.pending.open_calls, "asks": thread.pending.open_asks},
+                "pending": {"calls": thread.pending.open_calls, "asks": asks},
             }
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from agjson.approvals import with_tokens
 from agjson.types import AgStreamEvent
 from agjson.wire import encode
 from agjson.wire.sse import event_id
@@ -22,6 +23,15 @@ class Framer:
     def __init__(self, turn_id: str) -> None:
         # All ids of a turn differ in their number alone.
         self._head = b"id: " + event_id(turn_id, 0)[:-1].encode()
+        self._tokens: Mapping[str, str] = {}
+
+    def show(self, tokens: Mapping[str, str]) -> None:
+        """Write the asks of events with their tokens from now on.
+
+        Args:
+            tokens: by ask id.
+        """
+        self._tokens = dict(tokens)
 
     def frame(self, seq: int, event: bytes) -> bytes:
         """One event.
@@ -42,6 +52,8 @@ class Framer:
             EncodeError: one cannot be written as JSON.
         """
         head = self._head
+        if self._tokens:
+            events = [with_tokens(event, self._tokens) for event in events]
         return [b"%b%d\ndata: %b\n\n" % (head, event.seq, encode(event)) for event in events]
 
 

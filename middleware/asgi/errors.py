@@ -19,6 +19,7 @@ from agjson.agents import (
     UnknownThreadError,
     UnknownToolCallError,
 )
+from agjson.approvals import AnswerError, LedgerError, OtherOwnerError, OtherThreadError, UnissuedAskError
 from agjson.errors import AgJSONError, DecodeError, ReplayError
 from agjson.wire import encode
 
@@ -157,14 +158,29 @@ def refusal_of(error: Exception) -> Refusal | None:
             members["askIds"] = list(error.ask_ids)
         elif isinstance(error, TurnExistsError):
             members["turnId"] = error.turn_id
+        told = _refused_answer(error)
+        if told is not None:
+            return told
         for kind, status, code in _INPUT_ERRORS:
             if isinstance(error, kind):
                 return Refusal(status, code, error.message, path=error.path, **members)
+    if isinstance(error, LedgerError):
+        return Refusal(409, "asks_changed", "the asks of the thread were acted on meanwhile: read the thread again")
     if isinstance(error, ReplayError):
         return Refusal(422, "replay_refused", error.message, path=error.path)
     if isinstance(error, DecodeError):
         return Refusal(400, "invalid_input", error.message, path=error.path)
     return None
+
+
+def _refused_answer(error: InputError) -> Refusal | None:
+    """An answer that the ledger refuses; an ask of somebody else, or of another thread, is none."""
+    if not isinstance(error, AnswerError):
+        return None
+    if isinstance(error, (OtherOwnerError, OtherThreadError)):
+        path = error.path.rpartition(".")[0]
+        error = UnissuedAskError(f"the thread has no ask {error.ask_id!r}", error.ask_id, path)
+    return Refusal(409, error.code, error.message, path=error.path, askId=error.ask_id)
 
 
 def refusal_of_host(error: HTTPException | PermissionError) -> Refusal:

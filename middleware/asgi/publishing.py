@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
-from typing import Protocol
+from typing import Any, Protocol
 
 from agjson.agents import Thread, ThreadLease, ThreadStore
 from agjson.middleware.asgi.channel import Framer
@@ -102,6 +102,7 @@ class PublishingLease(ThreadLease):
 
     def __init__(self, inner: ThreadLease, publisher: Publisher, window: float) -> None:
         self.thread = inner.thread
+        self.database = inner.database
         self._inner = inner
         self._publisher = publisher
         self._coalescer = Coalescer(window)
@@ -117,12 +118,17 @@ class PublishingLease(ThreadLease):
         self._late: asyncio.TimerHandle | None = None
         self.taken = 0
 
-    async def begin(self, turn_id: str, thread: Thread) -> None:
+    async def begin(self, turn_id: str, thread: Thread, *, also: Callable[[Any], object] | None = None) -> None:
         """Note that a turn begins, and whose thread it is from now on."""
         self._framer = Framer(turn_id)
         thread = self._owned(thread)
-        await self._inner.begin(turn_id, thread)
+        await (self._inner.begin(turn_id, thread) if also is None else self._inner.begin(turn_id, thread, also=also))
         self._publisher.begin(turn_id, thread)
+
+    def show(self, tokens: Mapping[str, str]) -> None:
+        """Give the readers the tokens of asks; the store gets none."""
+        if self._framer is not None:
+            self._framer.show(tokens)
 
     async def append(self, events: Sequence[AgStreamEvent]) -> None:
         """Log events and publish them."""

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Literal, TypeAlias
 
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore, UnknownThreadError, recover
+from agjson.approvals import Ledger
 from agjson.failures import Failure, trace_of
 from agjson.middleware.asgi.channel import Channel, Framer
 from agjson.middleware.asgi.earlier import Earlier
@@ -101,7 +102,14 @@ class Run:
         """Its turn: that of the input until it has begun, and then the one that the driver has chosen."""
         return self.ag_input.turn_id if self.channel is None else self.channel.turn_id
 
-    def start(self, agent: Agent, store: ThreadStore, on_paused: OnPaused | None, window: float) -> asyncio.Task[None]:
+    def start(
+        self,
+        agent: Agent,
+        store: ThreadStore,
+        on_paused: OnPaused | None,
+        window: float,
+        approvals: Ledger | None = None,
+    ) -> asyncio.Task[None]:
         """Begin; returns the task.
 
         Args:
@@ -109,10 +117,13 @@ class Run:
             store: where threads are kept.
             on_paused: what a start may do to a paused thread; None: as the agent says.
             window: over how many seconds deltas are joined.
+            approvals: the ledger; None: that of the agent.
         """
         events = agent.run_within(
             self.ag_input,
             store=PublishingStore(store, self, window),
+            approvals=approvals,
+            owner=self.owner,
             on_paused=on_paused,
             on_failure=self.tell_failure,
             why_cancelled=lambda: self._stopped or "cancelled",

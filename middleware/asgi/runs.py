@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import Literal, NamedTuple, TypeAlias
 
 from agjson.agents import Agent, OnPaused, SharedThreadStore, Thread, ThreadBusyError, ThreadStore
+from agjson.approvals import Ledger, tokens_of
 from agjson.middleware.asgi.channel import Channel
 from agjson.middleware.asgi.errors import Refusal, unknown_thread
 from agjson.middleware.asgi.readers import Reader
 from agjson.middleware.asgi.run import Run
-from agjson.middleware.asgi.tailing import Tail, TurnLog
-from agjson.types import AgInput
+from agjson.middleware.asgi.tailing import Tail, Tokens, TurnLog
+from agjson.types import AgInput, AgPausedAsk
 from agjson.wire.sse import event_id
 
 __all__ = ["OnDisconnect", "Runs", "Standing"]
@@ -73,6 +74,7 @@ class Runs:
     Args:
         agent: the agent.
         store: where threads are kept.
+        approvals: the ledger; None: that of the agent.
         on_paused: what a start may do to a paused thread; None: as the agent says.
         on_disconnect: what becomes of a run without readers.
         max_runs: how many may be open at once.
@@ -90,6 +92,7 @@ class Runs:
         agent: Agent,
         store: ThreadStore,
         *,
+        approvals: Ledger | None,
         on_paused: OnPaused | None,
         on_disconnect: OnDisconnect,
         max_runs: int,
@@ -103,6 +106,7 @@ class Runs:
         self._agent = agent
         self._store = store
         self._shared = store if isinstance(store, SharedThreadStore) else None
+        self._approvals = agent.approvals if approvals is None else approvals
         self._on_paused: OnPaused | None = on_paused
         self._cancels = on_disconnect == "cancel"
         self._max_runs = max_runs
@@ -247,7 +251,7 @@ class Runs:
             on_admitted=self._admitted,
             on_ended=self._over,
         )
-        self._open[run] = run.start(self._agent, self._store, self._on_paused, self._window)
+        self._open[run] = run.start(self._agent, self._store, self._on_paused, self._window, self._approvals)
         if self._shared is not None and (self._stops is None or self._stops.done()):
             self._stops = asyncio.create_task(self._heed_stops(self._shared))
         try:
@@ -389,7 +393,8 @@ class Runs:
         """
         assert run.channel is not None
         run.readers += 1
-        return self._reader(run.channel, at, self._log(run.thread_id, run.turn_id), lambda: self._left_run(run))
+        log = self._log(run.thread_id, run.turn_id, run.owner)
+        return self._reader(run.channel, at, log, lambda: self._left_run(run))
 
     async def read(
         self, thread_id: str, owner: str | None, turn_id: str | None = None, after: int = -1
@@ -428,10 +433,11 @@ class Runs:
                 raise _resync(after)
             if run is not None:
                 return self.read_run(run, after + 1)
-            return self._reader(channel, after + 1, self._log(thread_id, wanted), None)
+            return self._reader(channel, after + 1, self._log(thread_id, wanted, owner), None)
         if self._shared is None:
             raise _resync(after)
-        return await self._read_log(TurnLog(self._shared, thread_id, wanted), (thread_id, wanted), after)
+        log = TurnLog(self._shared, thread_id, wanted, self._tokens_for(thread_id, owner))
+        return await self._read_log(log, (thread_id, wanted), after)
 
     async def _read_log(self, log: TurnLog, key: tuple[str, str], after: int) -> Reader | None:
         latest = await log.latest()
@@ -451,8 +457,34 @@ class Runs:
         tail.readers += 1
         return self._reader(tail.channel, after + 1, log, lambda: self._left_tail(key, tail))
 
-    def _log(self, thread_id: str, turn_id: str) -> TurnLog | None:
-        return None if self._shared is None else TurnLog(self._shared, thread_id, turn_id)
+    def _log(self, thread_id: str, turn_id: str, owner: str | None) -> TurnLog | None:
+        if self._shared is None:
+            return None
+        return TurnLog(self._shared, thread_id, turn_id, self._tokens_for(thread_id, owner))
+
+    def _tokens_for(self, thread_id: str, owner: str | None) -> Tokens | None:
+        """What gives the tokens of asks that are read from a log, which has none."""
+        ledger = self._approvals
+        if ledger is None:
+            return None
+
+        async def tokens() -> dict[str, str]:
+            return tokens_of((await ledger.progress(thread_id, owner=owner)).waiting)
+
+        return tokens
+
+    async def open_asks(self, thread: Thread) -> list[AgPausedAsk]:
+        """The asks of a thread that can be answered now, with their tokens.
+
+        Args:
+            thread: the thread.
+        """
+        asks = thread.pending.open_asks
+        if self._approvals is None or not asks:
+            return asks
+        waiting = (await self._approvals.progress(thread.thread_id, owner=thread.owner)).waiting
+        ids = {ask.ask_id for ask in asks}
+        return [ask for ask in waiting if ask.ask_id in ids]
 
     def _reader(self, channel: Channel, at: int, log: TurnLog | None, on_close: Callable[[], None] | None) -> Reader:
         self._readers += 1

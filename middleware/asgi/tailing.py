@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
 from agjson.agents import LoggedTurn, SharedThreadStore
+from agjson.approvals import with_tokens
 from agjson.middleware.asgi.channel import Channel, Framer
+from agjson.wire import decode_event, encode
 
-__all__ = ["Tail", "TurnLog"]
+__all__ = ["Tail", "Tokens", "TurnLog"]
+
+Tokens: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
+"""Gives the tokens of the asks that can be answered now, by ask id."""
 
 _LOG = logging.getLogger("agjson")
 
@@ -29,12 +36,14 @@ class TurnLog:
         store: the store.
         thread_id: the thread.
         turn_id: its turn.
+        tokens: gives the tokens of asks, of which the log has none; None: they have none.
     """
 
-    def __init__(self, store: SharedThreadStore, thread_id: str, turn_id: str) -> None:
+    def __init__(self, store: SharedThreadStore, thread_id: str, turn_id: str, tokens: Tokens | None = None) -> None:
         self._store = store
         self._thread_id = thread_id
         self._turn_id = turn_id
+        self._tokens = tokens
         self._framer = Framer(turn_id)
 
     async def latest(self) -> LoggedTurn | None:
@@ -58,8 +67,15 @@ class TurnLog:
             seq = _NUMBER.decode(event).seq
             if seq != at + len(frames):
                 raise LookupError(f"event {at + len(frames)} of turn {self._turn_id!r} is not in the log")
-            frames.append(self._framer.frame(seq, event))
+            frames.append(self._framer.frame(seq, await self._shown(event)))
         return frames
+
+    async def _shown(self, event: bytes) -> bytes:
+        """An event as its reader gets it."""
+        # Most events are none that could hold an ask.
+        if self._tokens is None or b'"askId"' not in event:
+            return event
+        return encode(with_tokens(decode_event(event), await self._tokens()))
 
 
 class Tail:
