@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from agjson.adapters.anthropic._api import REASONING_TYPES
 from agjson.adapters.anthropic._blocking import BlockingStream
+from agjson.adapters.anthropic._gating import Approvals
 from agjson.adapters.anthropic._stop import goes_on
 from agjson.normalizer import HostEnd
 from agjson.types import ErrorOutcome
@@ -34,9 +35,19 @@ class ToolLoop:
         params: the arguments of the request; their tools are the declarations of `tools`, then those of the input.
         tools: the tools of the host.
         max_iterations: how many requests it may make.
+        approvals: says which calls need a person; the loop ends at a reply with one of them, and runs no tool of that
+            reply. None: none does.
     """
 
-    def __init__(self, client: Any, params: Mapping[str, Any], tools: Sequence[Any], max_iterations: int) -> None:
+    def __init__(
+        self,
+        client: Any,
+        params: Mapping[str, Any],
+        tools: Sequence[Any],
+        max_iterations: int,
+        approvals: Approvals | None = None,
+    ) -> None:
+        self._approvals = approvals
         self._client = client
         self._params = dict(params)
         self._max = max_iterations
@@ -66,8 +77,12 @@ class ToolLoop:
                     self._note(event)
                     yield event
                 if self._reason == "tool_use":
-                    self._let_answer(runner)
                     message = stream.get_final_message()
+                    asked = None if self._approvals is None else self._approvals.ask_for(message)
+                    if asked is not None:
+                        yield asked
+                        break
+                    self._let_answer(runner)
                     own_results = _replace_reply(runner, message)
                     results = runner.generate_tool_call_response()
                     waiting = self._waiting(message)
@@ -83,7 +98,7 @@ class ToolLoop:
         finally:
             runner.close()
 
-    async def run_async(self) -> AsyncIterator[Any]:
+    async def run_async(self) -> AsyncGenerator[Any]:
         """The natives of an asynchronous client."""
         runner = self._runner(is_async=True)
         try:
@@ -93,8 +108,12 @@ class ToolLoop:
                     self._note(event)
                     yield event
                 if self._reason == "tool_use":
-                    self._let_answer(runner)
                     message = await stream.get_final_message()
+                    asked = None if self._approvals is None else await self._approvals.ask_for_async(message)
+                    if asked is not None:
+                        yield asked
+                        break
+                    self._let_answer(runner)
                     own_results = _replace_reply(runner, message)
                     results = await runner.generate_tool_call_response()
                     waiting = self._waiting(message)

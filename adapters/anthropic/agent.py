@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace as replaced
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from agjson.adapters.anthropic._blocking import BlockingStream
+from agjson.adapters.anthropic._gating import (
+    Approvals,
+    GatedNormalizer,
+    IsGated,
+    Landed,
+    is_gated_by,
+    landed_message,
+)
 from agjson.adapters.anthropic._repair import UnsupportedBlocks
 from agjson.adapters.anthropic._stop import goes_on
 from agjson.adapters.anthropic._tool_loop import ToolLoop, is_runnable
@@ -17,10 +26,12 @@ from agjson.adapters.anthropic.inbound import AnthropicCall, going_on, to_native
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 from agjson.agents import Agent, Continuations, Invocation, NormalizerSettings, OnPaused, ThreadStore
 from agjson.fold import Reducer
-from agjson.types import UNSET, AgCapabilities, AgInput, AgMessage, AgRunConfig, StartInput, UnsetType
+from agjson.types import UNSET, AgCapabilities, AgGrantMode, AgInput, AgMessage, AgRunConfig, StartInput, UnsetType
 
 if TYPE_CHECKING:
     from anthropic import Anthropic, AsyncAnthropic
+
+    from agjson.approvals import Ledger
 
 __all__ = ["AnthropicAgent"]
 
@@ -48,6 +59,10 @@ class AnthropicAgent(Agent):
             request needs it.
         defaults: further arguments of every request, as ``client.messages.create`` takes them: ``system``,
             ``thinking``, ``mcp_servers``, ``metadata``. What an input says wins.
+        gated: names of the runnable tools that need a person's approval, or a function that says it of a call. A turn
+            whose model calls one of them pauses before any tool of that reply runs; what is decided runs once.
+        grant_modes: the scopes that an approval offers (draft.2), such as this once or always; what each stands for is
+            in the policy of the ledger.
         max_iterations: how many requests the tool loop may make in one turn. Then the turn ends with an outcome of type
             ``error``, code ``max_iterations``.
         max_continuations: how many times a turn that the provider paused is continued. Then it ends with
@@ -55,7 +70,8 @@ class AnthropicAgent(Agent):
         unsupported: for content that the API has no place for: ``"refuse"`` the input, or ``"drop"`` it.
         on_fallback_credit: gets the run and the ``fallback_credit_token`` of a refusal, which the host may put on a
             further request (``defaults``). It works like a bearer token, so it is in no event and in no thread.
-        store: as for `Agent`, like the four that follow.
+        store: as for `Agent`, like the five that follow.
+        approvals: the ledger. Without one asks have no tokens, edits and standing rules.
         continuations: this adapter needs none: what it goes on with is the history.
         on_paused: what a start may do to a paused thread.
         capabilities: what the agent says of itself.
@@ -63,6 +79,7 @@ class AnthropicAgent(Agent):
 
     Raises:
         TypeError: a client without the Messages API; a tool that is neither a declaration nor runnable.
+        ValueError: `gated` names a tool that the loop does not run.
     """
 
     def __init__(
@@ -74,11 +91,14 @@ class AnthropicAgent(Agent):
         max_tokens: int = 4096,
         beta: bool | Sequence[str] = False,
         defaults: Mapping[str, Any] | None = None,
+        gated: Collection[str] | IsGated = (),
+        grant_modes: Sequence[AgGrantMode] = (),
         max_iterations: int = 40,
         max_continuations: int = 8,
         unsupported: UnsupportedBlocks = "refuse",
         on_fallback_credit: Callable[[Invocation, str], object] | None = None,
         store: ThreadStore | None = None,
+        approvals: Ledger | None = None,
         continuations: Continuations | None = None,
         on_paused: OnPaused = "refuse",
         capabilities: AgCapabilities | UnsetType | None = UNSET,
@@ -86,6 +106,7 @@ class AnthropicAgent(Agent):
     ) -> None:
         super().__init__(
             store=store,
+            approvals=approvals,
             continuations=continuations,
             on_paused=on_paused,
             capabilities=capabilities,
@@ -112,14 +133,16 @@ class AnthropicAgent(Agent):
         if self.tools:
             # As declarations, so that no tool of a client can take the name of one of these.
             self._defaults["tools"] = [tool.to_dict() if is_runnable(tool) else tool for tool in self.tools]
-        self._runnable = frozenset(tool.name for tool in self.tools if is_runnable(tool) and hasattr(tool, "name"))
+        self._runnable = {tool.name: tool for tool in self.tools if is_runnable(tool) and hasattr(tool, "name")}
+        self._is_gated = is_gated_by(gated, self._runnable)
+        self._grant_modes = tuple(grant_modes)
         self._loops = any(is_runnable(tool) for tool in self.tools)
         self._is_async = hasattr(client, "__aenter__")
 
     def _normalizer(self, invocation: Invocation, settings: NormalizerSettings) -> AnthropicNormalizer:
         told = self.on_fallback_credit
         on_credit = None if told is None else partial(told, invocation)
-        return AnthropicNormalizer(**settings, multi=True, on_fallback_credit=on_credit)
+        return GatedNormalizer(grant_modes=self._grant_modes, **settings, multi=True, on_fallback_credit=on_credit)
 
     def _is_client_tool(self, name: str) -> bool:
         return name not in self._runnable
@@ -130,13 +153,28 @@ class AnthropicAgent(Agent):
             # The messages as they are stored, so that later requests say the same again.
             source = replace(source, messages=list(invocation.messages), capabilities=invocation.capabilities)
             return self._call(source, invocation.history, None, invocation)
+        approvals = self._approvals_of(invocation)
+        if approvals is not None and approvals.has_decisions:
+            return self._go_on(invocation, [], approvals.expected())
         source = replace(source, capabilities=invocation.capabilities)
         return self._call(source, *self._beside_start(invocation, invocation.history), invocation)
 
-    def _go_on(self, invocation: Invocation, answers: Sequence[AgMessage]) -> AnthropicCall:
-        """The request that continues answers of this turn which the provider has paused: a start without messages."""
+    def _approvals_of(self, invocation: Invocation) -> Approvals | None:
+        return None if self._is_gated is None else Approvals(invocation, self._is_gated, self._runnable)
+
+    def _go_on(
+        self, invocation: Invocation, answers: Sequence[AgMessage], results: Sequence[AgMessage] = ()
+    ) -> AnthropicCall:
+        """The request that goes on from what this turn has brought so far: a start without messages.
+
+        Args:
+            invocation: the run.
+            answers: answers of the model which the provider has paused.
+            results: results of calls of an earlier turn.
+        """
         source = invocation.input
-        history, run = self._beside_start(invocation, [*invocation.history, *invocation.messages, *answers])
+        before = [*invocation.history, *results, *invocation.messages, *answers]
+        history, run = self._beside_start(invocation, before)
         start = StartInput(
             thread_id=source.thread_id,
             turn_id=invocation.turn_id,
@@ -171,7 +209,8 @@ class AnthropicAgent(Agent):
             model=self.model,
             max_tokens=self.max_tokens,
             defaults=self._defaults,
-            asks=invocation.asks,
+            # A start that goes on leaves no ask open: it has answered or given up every one.
+            asks=() if isinstance(source, StartInput) else invocation.asks,
             # The driver lets no result be missing that is waited for: any other call was given up.
             missing_results="add",
             unsupported=self.unsupported,
@@ -181,11 +220,33 @@ class AnthropicAgent(Agent):
     def _invoke(self, invocation: Invocation) -> AsyncIterator[Any] | Iterator[Any]:
         call: AnthropicCall = invocation.native
         if self._loops:
-            loop = ToolLoop(self.client, call.params, self.tools, self.max_iterations)
-            return loop.run_async() if self._is_async else BlockingStream(loop.run)
+            return self._loop_async(invocation) if self._is_async else BlockingStream(partial(self._loop, invocation))
         if self._is_async:
             return self._requests_async(invocation, call)
         return BlockingStream(lambda blocking: self._requests(invocation, call, blocking))
+
+    def _loop(self, invocation: Invocation, blocking: BlockingStream) -> Generator[Any]:
+        approvals, call = self._approvals_of(invocation), invocation.native
+        if approvals is not None and approvals.has_decisions:
+            results: list[AgMessage] = []
+            for result in approvals.run():
+                yield Landed(result)
+                results.append(landed_message(result))
+            call = self._go_on(invocation, [], results)
+        yield from ToolLoop(self.client, call.params, self.tools, self.max_iterations, approvals).run(blocking)
+
+    async def _loop_async(self, invocation: Invocation) -> AsyncIterator[Any]:
+        approvals, call = self._approvals_of(invocation), invocation.native
+        if approvals is not None and approvals.has_decisions:
+            results: list[AgMessage] = []
+            async for result in approvals.run_async():
+                yield Landed(result)
+                results.append(landed_message(result))
+            call = self._go_on(invocation, [], results)
+        loop = ToolLoop(self.client, call.params, self.tools, self.max_iterations, approvals).run_async()
+        async with aclosing(loop) as natives:
+            async for native in natives:
+                yield native
 
     def _requests(self, invocation: Invocation, call: AnthropicCall, blocking: BlockingStream) -> Generator[Any]:
         answers: list[AgMessage] = []
