@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -214,6 +215,26 @@ async def test_a_cancellation_that_the_framework_swallows() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert outcome(Session(agent)) == AbortedOutcome(reason="cancelled")
+
+
+async def test_a_framework_that_swallows_every_cancellation_and_goes_on_for_ever() -> None:
+    class Endless(ScriptAgent):
+        async def _async(self, invocation: Invocation) -> AsyncIterator[Any]:
+            for native in PARTIAL:
+                yield native
+            while True:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.01)
+                yield PARTIAL[-1]
+
+    agent = Endless(lambda run: [])
+    task = asyncio.create_task(Session(agent).run(start()))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    async with asyncio.timeout(10):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert outcome(Session(agent)) == AbortedOutcome(reason="cancelled")
 
 
 async def test_a_framework_whose_own_task_was_cancelled() -> None:
