@@ -133,41 +133,43 @@ class Approvals:
 
     def expected(self) -> list[AgMessage]:
         """Results in the place of those that there will be, to see whether the request can be made."""
-        ids = [call.call_id for call in (*self._refused(), *self._allowed())]
+        ids = [call.call_id for call, _ in self._decided()]
         return [landed_message(ToolResultBlock(tool_call_id=id, content=[], outcome="ok")) for id in ids]
 
     def run(self) -> Iterator[ToolResultBlock]:
-        """Run what is allowed, one after the other; the results of what is not come first."""
-        yield from self._refusals()
-        for call in self._allowed():
-            yield self._result(call, self._started(call))
+        """Run what is allowed, one after the other; the results come in the order of the calls."""
+        for call, result in self._decided():
+            yield self._result(call, self._started(call)) if result is None else result
 
     async def run_async(self) -> AsyncIterator[ToolResultBlock]:
         """As `run`, for asynchronous tools."""
-        for refusal in self._refusals():
-            yield refusal
-        for call in self._allowed():
-            returned = self._started(call)
-            if inspect.isawaitable(returned):
-                try:
-                    returned = await returned
-                except Exception as error:
-                    returned = error
-            yield self._result(call, returned)
+        for call, result in self._decided():
+            if result is None:
+                returned = self._started(call)
+                if inspect.isawaitable(returned):
+                    try:
+                        returned = await returned
+                    except Exception as error:
+                        returned = error
+                result = self._result(call, returned)
+            yield result
 
-    def _refused(self) -> list[CallRequest]:
-        return [each.call for each in self._invocation.decisions if each.call is not None and not each.runs]
-
-    def _refusals(self) -> list[ToolResultBlock]:
-        return [
-            _block_of_refusal(each, each.call)
-            for each in self._invocation.decisions
-            if each.call is not None and not each.runs
-        ]
-
-    def _allowed(self) -> list[CallRequest]:
-        allowed = [each.call for each in self._invocation.decisions if each.runs and each.call is not None]
-        return sorted([*allowed, *self._invocation.held], key=lambda call: call.index)
+    def _decided(self) -> list[tuple[CallRequest, ToolResultBlock | None]]:
+        """The calls in their order, each with its result where it does not run."""
+        decided: dict[str, tuple[CallRequest, ToolResultBlock | None]] = {}
+        for each in self._invocation.decisions:
+            call = each.call
+            if call is None:
+                continue
+            if not each.runs:
+                decided[call.call_id] = (call, _block_of_refusal(each, call))
+            elif each.response is not None:
+                decided[call.call_id] = (call, _block(call.call_id, each.response, is_error=False))
+            else:
+                # A call that another ask refuses stays refused.
+                decided.setdefault(call.call_id, (call, None))
+        decided.update((call.call_id, (call, None)) for call in self._invocation.held)
+        return sorted(decided.values(), key=lambda each: each[0].index)
 
     def _started(self, call: CallRequest) -> Any:
         """What the tool returns, or the exception that it raises."""

@@ -16,6 +16,7 @@ from agjson.approvals import (
     OrdinalError,
     Progress,
     QueuedAskError,
+    SpentAskError,
     WrongReplyError,
 )
 from agjson.types import UNSET, AgChoice, AgGrantMode, AgPausedAsk
@@ -94,6 +95,53 @@ def test_a_call_that_two_asks_gate_takes_no_edits(make_desk: Callable[..., Desk]
         desk.resume(yes(asks[0], reply={"arguments": {"to": "eve"}}))
     desk.resume(*map(yes, asks))
     assert desk.ran == [("send_mail", {"to": "ann"})]
+
+
+def test_edits_of_one_call_leave_the_others_as_they_are(make_desk: Callable[..., Desk]) -> None:
+    desk = make_desk(editable={"send_mail": EDITS})
+    first, second = desk.ask(gate(call("c1")), gate(call("c2", arguments={"to": "eve"}, index=1)))
+    claim = claimed(desk, yes(first, reply={"arguments": {"to": "bob"}}), yes(second))
+    assert [(each.edited, each.call and each.call.arguments) for each in claim.decisions] == [
+        (True, {"to": "bob"}),
+        (False, {"to": "eve"}),
+    ]
+    assert desk.ran == [("send_mail", {"to": "bob"}), ("send_mail", {"to": "eve"})]
+
+
+RESPOND = [AgChoice(id="respond", label="Answer in its place")]
+
+
+def test_what_is_answered_in_the_place_of_a_tool_keeps_it_from_running(desk: Desk) -> None:
+    asks = desk.ask(gate(call("c1"), choices=RESPOND), gate(call("c2", index=1)), held=[call("s", "look", index=2)])
+    claim = claimed(desk, yes(asks[0], reply={"response": "sent by hand"}), yes(asks[1]))
+    assert [each.response for each in claim.decisions] == ["sent by hand", None]
+    assert [request.call_id for request in claim.calls] == ["c2", "s"]
+    assert desk.ran == [("send_mail", {"to": "ann"}), ("look", {"to": "ann"})]
+    with pytest.raises(SpentAskError):
+        desk.resume(yes(asks[0]))
+
+
+@pytest.mark.parametrize("reply", [{"response": "x", "arguments": {"to": "ann"}}, {"response": 1}, {"response": None}])
+def test_only_words_are_answered_in_the_place_of_a_tool(desk: Desk, reply: Any) -> None:
+    (ask,) = desk.ask(gate(call(), choices=RESPOND))
+    with pytest.raises(WrongReplyError):
+        desk.resume(yes(ask, reply=reply))
+    assert (desk.ran, desk.states()) == ([], {"ask-c1": "open"})
+
+
+@pytest.mark.parametrize("choices", [None, [AgChoice(id="other", label="Other")]])
+def test_nobody_answers_in_the_place_of_a_tool_where_the_ask_does_not_offer_it(desk: Desk, choices: Any) -> None:
+    (ask,) = desk.ask(gate(call(), choices=choices))
+    with pytest.raises(WrongReplyError):
+        desk.resume(yes(ask, reply={"response": "sent by hand"}))
+    assert (desk.ran, desk.states()) == ([], {"ask-c1": "open"})
+
+
+def test_a_call_that_two_asks_gate_does_not_run_where_one_is_answered_in_its_place(desk: Desk) -> None:
+    request = call()
+    asks = desk.ask(gate(request, "one", choices=RESPOND), gate(request, "two"))
+    claim = claimed(desk, yes(asks[0], reply={"response": "sent by hand"}), yes(asks[1]))
+    assert (claim.calls, desk.ran) == ([], [])
 
 
 def test_a_call_that_two_asks_gate_needs_both(desk: Desk) -> None:

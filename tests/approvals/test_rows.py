@@ -8,17 +8,24 @@ from collections.abc import Callable
 import pytest
 
 from agjson.approvals import (
+    AlreadyClaimedError,
     AskConflictError,
     CallBudget,
     CallRequest,
     EditRefusedError,
+    Keys,
+    LedgerError,
+    LedgerStore,
+    SealedContinuations,
+    Sealer,
     SpentAskError,
+    SpentContinuationError,
     plan,
 )
 from agjson.stores import SQLiteThreadStore
 from agjson.stores.ledger import SQLiteLedgerStore
 from agjson.wire import encode
-from tests.approvals.desk import Desk, call, gate, no, question, run, yes
+from tests.approvals.desk import OLD, Desk, call, gate, no, question, run, yes
 
 MakeDesk = Callable[..., Desk]
 
@@ -173,6 +180,27 @@ def test_row_38_an_unanswered_batch_survives_other_turns_and_is_answered_once(de
     assert len(desk.ran) == 1
 
 
+def test_gap_1_an_approval_runs_nothing_again_where_a_service_goes_on(desk: Desk, store: LedgerStore) -> None:
+    # The service keeps the history under an id, which the client brings back with its answer, now and later again.
+    kept = SealedContinuations(Sealer(Keys({"k1": OLD})), store)
+    state = kept.seal({"previous_response_id": "resp_1"}, thread_id="th", ask_id="ask-c1")
+    (ask,) = desk.ask(gate(call(), request_state=state))
+    assert run(kept.take(state, thread_id="th", ask_id="ask-c1")) == {"previous_response_id": "resp_1"}
+    desk.resume(yes(ask))
+    assert len(desk.ran) == 1
+    for turn in ("t2", "t3"):
+        (other,) = desk.ask(question(f"q-{turn}"), turn=turn)
+        with pytest.raises(SpentAskError):
+            desk.resume(yes(ask))
+        with pytest.raises(SpentContinuationError):
+            run(kept.take(state, thread_id="th", ask_id="ask-c1"))
+        with pytest.raises(AlreadyClaimedError):
+            desk.go_on("th", "t1")
+        assert desk.resume(yes(other, reply="thanks")).ready == (turn,)
+    assert len(desk.ran) == 1
+    assert run(desk.ledger.progress("th", owner="ann")).waiting == ()
+
+
 # Mixed batches
 
 
@@ -294,6 +322,30 @@ def test_row_55_row_56_row_57_each_outcome_of_an_approved_call_is_kept_once(desk
         run(desk.ledger.record(claim, id, outcome))  # type: ignore[arg-type]
     assert run(desk.ledger.close(claim)) == []
     assert [record.outcome for record in run(desk.ledger.records("th"))] == ["error", "error", "ok"]
+
+
+def test_row_56_arguments_that_do_not_fit_are_one_error_and_the_tool_is_not_entered(desk: Desk) -> None:
+    (ask,) = desk.ask(gate(call(arguments={"to": 7})))
+    run(desk.ledger.answer("th", [yes(ask)], owner="ann"))
+    claim = run(desk.ledger.claim("th", "t1", claimed_by="t2"))
+    (request,) = claim.calls
+    with pytest.raises(ValueError, match="to: not a string"):
+        send_mail(desk, request)
+    run(desk.ledger.record(claim, request.call_id, "error"))
+    with pytest.raises(LedgerError):
+        run(desk.ledger.record(claim, request.call_id, "ok"))
+    assert run(desk.ledger.close(claim)) == []
+    with pytest.raises(SpentAskError):
+        desk.resume(yes(ask))
+    assert desk.ran == []
+    assert [(record.state, record.outcome) for record in run(desk.ledger.records("th"))] == [("done", "error")]
+
+
+def send_mail(desk: Desk, request: CallRequest) -> None:
+    """A tool that looks at its arguments before anything happens."""
+    if not (isinstance(request.arguments, dict) and isinstance(request.arguments["to"], str)):
+        raise ValueError("to: not a string")
+    desk.ran.append((request.name, request.arguments))
 
 
 def test_rule_1_an_approved_call_has_one_outcome_or_is_visibly_unknown(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agjson.approvals import Ask, CallRequest, KeyRetiredError, Keys, TamperedAskError
+from agjson.approvals import Ask, CallRequest, KeyRetiredError, Keys, TamperedAskError, needs_token
 from agjson.stores import SQLiteThreadStore
 from agjson.stores.ledger import SQLiteLedgerStore
 from agjson.types import AgChoice, AgGrantMode, AgPausedAsk
@@ -107,6 +107,23 @@ def test_kinds_that_consent_always_have_a_token(desk: Desk) -> None:
         question("d", grant_modes=[AgGrantMode(id="once")]),
     )
     assert all(ask.token for ask in asks)
+
+
+@pytest.mark.parametrize(
+    ("ask", "needs"),
+    [
+        (AgPausedAsk(ask_id="a", kind="approval"), True),
+        (AgPausedAsk(ask_id="a", kind="auth"), True),
+        (AgPausedAsk(ask_id="a", kind="url", url="https://example.org"), True),
+        (AgPausedAsk(ask_id="a", kind="text", tool_call_id="c1"), True),
+        (AgPausedAsk(ask_id="a", kind="choice", grant_modes=[AgGrantMode(id="once")]), True),
+        (AgPausedAsk(ask_id="a", kind="choice", grant_modes=[]), False),
+        (AgPausedAsk(ask_id="a", kind="text"), False),
+        (AgPausedAsk(ask_id="a", kind="form", request_state="s"), False),
+    ],
+)
+def test_an_ask_that_lets_something_happen_needs_a_token(ask: AgPausedAsk, needs: bool) -> None:
+    assert needs_token(ask) is needs
 
 
 def test_a_token_is_made_again_and_never_kept(desk: Desk) -> None:

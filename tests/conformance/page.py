@@ -30,8 +30,27 @@ _INVARIANTS = ("FOLD", "TURN", "MSG", "BLOCK", "DELTA", "SEQ", "OWNER", "FLUSH")
 
 DUTIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Invariants (§5.0)", tuple(f"INV-{name}" for name in _INVARIANTS)),
+    (
+        "Asks and answers (§7)",
+        tuple(
+            f"7 {name}"
+            for name in (
+                "ask",
+                "answer",
+                "pause",
+                "reason",
+                "url",
+                "requestState",
+                "inputKey",
+                "ordinal",
+                "taskState",
+                "continuation",
+            )
+        ),
+    ),
     ("Normalization points (§8)", tuple(f"8.{number}" for number in range(1, 24))),
     ("Conformance fixtures (§10)", tuple(f"10.{number}" for number in range(1, 21))),
+    ("Decisions about calls and asks (§11)", ("11.3", "11.4")),
     ("Security duties (§13)", tuple(f"13.{number}" for number in range(1, 7))),
 )
 """The sections of the page, and the name of each duty in them."""
