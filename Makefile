@@ -91,6 +91,7 @@ bench: $(DEV) ## Ratios to a floor in the same run; writes docs/performance.md
 
 conformance: $(DEV) ## Writes docs/conformance.md from the tests
 	@$(PY) -m tests.conformance $(ARGS)
+	@$(PY) -m tests.function_calling $(ARGS)
 
 coverage: $(DEV) ## Lines and branches that no test runs
 	@$(PY) -m coverage run -m pytest -q -m 'not packaging and not docs' $(ARGS)

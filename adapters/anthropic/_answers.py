@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from agjson.adapters.anthropic._out_blocks import json_text
-from agjson.adapters.anthropic._out_tools import DENIED
 from agjson.errors import ReplayError
+from agjson.transcript import Occurrence, UnmatchedCode, groups, occurrences, refusal, settle
 from agjson.types import (
     UNSET,
     AgHitlAnswer,
@@ -31,25 +30,37 @@ __all__ = ["PendingCalls", "answered_asks", "injected_messages"]
 # The kinds whose answer is what the tool returns; the others allow the tool to run.
 _ANSWER_IS_RESULT = frozenset(("form", "text", "choice"))
 
-_SHARED = tuple(name for name in ToolResultBlock.__struct_fields__ if name in frozenset(AgToolResult.__struct_fields__))
+_WHY: dict[UnmatchedCode, str] = {
+    "hosted_call": "the provider runs call {!r} itself",
+    "partial_result": "call {!r} still waits: send its result when it is whole",
+    "settled_call": "call {!r} has a result already",
+    "unknown_call": "the thread has no call {!r}",
+}
 
 
 class PendingCalls:
-    """The calls of a history that wait for a result from outside, and the results that have come for them.
+    """The calls of a history that wait for a result from outside, and what has come for them.
 
     Args:
         history: the history.
+
+    Attributes:
+        spoken: answers to asks that gate no call, as words of the user.
     """
 
     def __init__(self, history: Sequence[AgMessage]) -> None:
-        blocks = [block for message in history for block in message.content]
-        self._calls = {block.tool_call_id: block for block in blocks if isinstance(block, ToolCallBlock)}
-        self._answered = {
-            block.tool_call_id
-            for block in blocks
-            if isinstance(block, ToolResultBlock) and block.outcome != "input_required"
-        }
-        self.messages: list[AgMessage] = []
+        self._history = history
+        self._results: list[ToolResultBlock | AgToolResult] = []
+        self._paths: list[str] = []
+        self.spoken: list[AgMessage] = []
+        self._has_placeholders = False
+        # Of each id the first call that waits, else the last.
+        self._calls: dict[str, Occurrence] = {}
+        for call in occurrences(history):
+            known = self._calls.get(call.call_id)
+            if known is None or known.completed:
+                self._calls[call.call_id] = call
+            self._has_placeholders |= bool(call.placeholders) and not call.completed
 
     def call(self, tool_call_id: str, path: str) -> ToolCallBlock:
         """The call that waits under an id.
@@ -63,12 +74,10 @@ class PendingCalls:
         """
         call = self._calls.get(tool_call_id)
         if call is None:
-            raise ReplayError(f"the thread has no call {tool_call_id!r}", path)
-        if call.provider_executed:
-            raise ReplayError(f"the provider runs call {tool_call_id!r} itself", path)
-        if tool_call_id in self._answered:
-            raise ReplayError(f"call {tool_call_id!r} has a result already", path)
-        return call
+            raise _refused("unknown_call", tool_call_id, path)
+        if call.hosted or call.completed or call.ambiguous:
+            raise _refused("hosted_call" if call.hosted else "settled_call", tool_call_id, path)
+        return call.call
 
     def call_of(self, ask_id: str, asks: Sequence[AgPausedAsk]) -> tuple[AgPausedAsk | None, ToolCallBlock | None]:
         """The ask of an id and the call that it gates; without the ask, the call that the id names.
@@ -77,13 +86,14 @@ class PendingCalls:
             ask_id: the id of the ask.
             asks: the asks of the thread, as far as the caller knows them.
         """
-        for ask in asks:
-            if ask.ask_id == ask_id:
-                return ask, self._calls.get(ask.tool_call_id or "")
-        named = [call for id, call in self._calls.items() if ask_id == id or ask_id.endswith(f":{id}")]
-        return None, named[-1] if named else None
+        ask = next((ask for ask in asks if ask.ask_id == ask_id), None)
+        if ask is not None:
+            call = self._calls.get(ask.tool_call_id or "")
+        else:
+            call = next((self._calls[id] for id in reversed(self._calls) if f":{ask_id}".endswith(f":{id}")), None)
+        return ask, None if call is None else call.call
 
-    def land(self, result: ToolResultBlock, path: str) -> None:
+    def land(self, result: ToolResultBlock | AgToolResult, path: str) -> None:
         """Take the result of a call that waits.
 
         Args:
@@ -91,13 +101,12 @@ class PendingCalls:
             path: the JSON path of what it came from.
 
         Raises:
-            ReplayError: no call waits for it, or it only says that the call goes on waiting.
+            ReplayError: it only says that the call goes on waiting.
         """
-        self.call(result.tool_call_id, path)
         if result.outcome == "input_required":
-            raise ReplayError(f"call {result.tool_call_id!r} still waits: send its result when it is there", path)
-        self._answered.add(result.tool_call_id)
-        self.messages.append(AgMessage(id=f"{result.tool_call_id}:result", role="tool", content=[result]))
+            raise _refused("partial_result", result.tool_call_id, path)
+        self._results.append(result)
+        self._paths.append(path)
 
     def land_all(self, results: Iterable[AgToolResult], path: str) -> list[str]:
         """Take results that a client or the host has sent.
@@ -110,29 +119,43 @@ class PendingCalls:
             The members that cannot be honoured: the Messages API knows one result for a call, taken up at once.
 
         Raises:
-            ReplayError: no call waits for one of them.
+            ReplayError: one of them only says that its call goes on waiting.
         """
         unsupported: list[str] = []
         for index, result in enumerate(results):
-            self.land(_block(result), f"{path}[{index}].toolCallId")
+            self.land(result, f"{path}[{index}].toolCallId")
             if result.will_continue:
                 unsupported.append(f"{path[2:]}[{index}].willContinue")
             if result.scheduling is not None:
                 unsupported.append(f"{path[2:]}[{index}].scheduling")
         return unsupported
 
-    def is_answered(self, tool_call_id: str) -> bool:
-        """Whether a call has a result.
+    def settled(self, allowed: Iterable[ToolCallBlock] = ()) -> list[AgMessage]:
+        """The history with everything that has come for it.
 
         Args:
-            tool_call_id: the call.
+            allowed: calls that people have allowed, which must have been run.
+
+        Raises:
+            ReplayError: a result that no call waits for, an allowed call without result, or a batch that still waits.
         """
-        return tool_call_id in self._answered
+        settled = settle(self._history, self._results)
+        for each in settled.unmatched:
+            raise _refused(each.code, each.id, self._paths[each.index])
+        returned = {result.tool_call_id for result in self._results}
+        for block in allowed:
+            if block.tool_call_id not in returned:
+                raise ReplayError(f"call {block.tool_call_id!r} was allowed: run it, and hand its result to to_native")
+        for group in groups(settled.messages) if self._has_placeholders else ():
+            waits = [call for call in group.occurrences if call.placeholders and not call.completed]
+            if waits and group.places[-1] >= len(self._history):
+                words = f"call {waits[0].call_id!r} still waits: its batch goes back whole"
+                raise ReplayError(words, waits[0].place.path)
+        return [*settled.messages, *self.spoken]
 
 
-def _block(result: AgToolResult) -> ToolResultBlock:
-    fields: dict[str, Any] = {name: getattr(result, name) for name in _SHARED}
-    return ToolResultBlock(**fields)
+def _refused(code: UnmatchedCode, id: str, path: str) -> ReplayError:
+    return ReplayError(_WHY[code].format(id), path)
 
 
 def answered_asks(
@@ -159,7 +182,7 @@ def answered_asks(
         if call is None:
             if ask is None or ask.tool_call_id is not None:
                 raise ReplayError(f"the thread has no ask {answer.ask_id!r}", f"{path}.askId")
-            pending.messages.append(_spoken(answer, ask))
+            pending.spoken.append(_spoken(answer, ask))
             continue
         if answer.status == "resolved" and (ask is None or ask.kind not in _ANSWER_IS_RESULT):
             allowed.append(_edited(pending.call(call.tool_call_id, f"{path}.askId"), answer, edits, path))
@@ -168,17 +191,9 @@ def answered_asks(
             content = [TextBlock(text=_words(answer, ask))]
             result = ToolResultBlock(tool_call_id=call.tool_call_id, outcome="ok", content=content)
         else:
-            cancelled = answer.status == "cancelled"
-            result = _refusal(call.tool_call_id, answer.reason, cancelled=cancelled)
+            result = refusal(call.tool_call_id, answer)
         pending.land(result, f"{path}.askId")
     return allowed
-
-
-def _refusal(tool_call_id: str, reason: str | None, *, cancelled: bool) -> ToolResultBlock:
-    """The result of a call that a person did not allow, or did not want to be asked about."""
-    words = "The request was dismissed." if cancelled else DENIED
-    text = f"{words} {reason}" if reason and reason.strip() else words
-    return ToolResultBlock(tool_call_id=tool_call_id, outcome="denied", content=[TextBlock(text=text)])
 
 
 def _edited(call: ToolCallBlock, answer: AgHitlAnswer, edits: Collection[str], path: str) -> ToolCallBlock:

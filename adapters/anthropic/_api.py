@@ -89,7 +89,7 @@ def is_beta(message: dict[str, Any]) -> bool:
     if message["role"] == "system" and message.keys() - {"role", "content"}:
         return True
     content = message.get("content", "")
-    return not isinstance(content, str) and any(
-        block["type"] in BETA_TYPES or (block["type"] == "server_tool_use" and block.get("name") == "advisor")
-        for block in content
-    )
+    for block in () if isinstance(content, str) else content:
+        if block["type"] in BETA_TYPES or (block["type"] == "server_tool_use" and block.get("name") == "advisor"):
+            return True
+    return False

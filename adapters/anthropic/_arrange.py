@@ -9,7 +9,6 @@ from agjson.adapters.anthropic._api import REASONING_TYPES
 from agjson.adapters.anthropic._carry import CALLER
 from agjson.adapters.anthropic._items import Call, Group, Item
 from agjson.adapters.anthropic._out_blocks import plain_text
-from agjson.adapters.anthropic._out_tools import added_result
 from agjson.adapters.anthropic._repair import Ledger, RepairCode
 from agjson.errors import ReplayError
 
@@ -28,20 +27,21 @@ def arrange(items: Sequence[Item], ledger: Ledger) -> list[dict[str, Any]]:
     Raises:
         ReplayError: a result is missing and may not be added.
     """
-    _drop_compacted(items, ledger)
-    _drop_declined(_build(items)[0], ledger)
+    types = {item.type for item in items}
+    if "compaction" in types:
+        _drop_compacted(items, ledger)
     groups, moved = _build(items)
+    if "fallback" in types:
+        _drop_declined(groups, ledger)
+        groups, moved = _build(items)
     while _drop_one_kind(groups, ledger):
         groups, moved = _build(items)
     for item in moved:
         ledger.note("result_moved", item.path, "a result must follow its call at once")
     _trim_prefill(groups, ledger)
-    last = len(groups) - 1
-    messages = [
-        _message(group, groups[index - 1] if index else None, ledger, is_last=index == last)
-        for index, group in enumerate(groups)
-    ]
-    if groups and groups[0].role == "assistant" and groups[0].items[0].block.get("type") != "compaction":
+    last = groups[-1] if groups else None
+    messages = [_message(group, ledger, is_last=group is last) for group in groups]
+    if groups and groups[0].role == "assistant" and groups[0].items[0].type != "compaction":
         ledger.note("user_added", groups[0].items[0].path, "the user speaks first")
         messages.insert(0, {"role": "user", "content": [plain_text(_OPENING)]})
     return messages
@@ -67,77 +67,60 @@ def lifted_system(items: Sequence[Item], ledger: Ledger) -> list[dict[str, Any]]
 
 
 def _build(items: Sequence[Item]) -> tuple[list[Group], list[Item]]:
-    """Group what one role says at a stretch, with each result behind its call; also the results that had to move."""
+    """Group what one role says at a stretch, results first; also the results that stand elsewhere than they did."""
     groups: list[Group] = []
-    results: dict[Group, list[Item]] = {}
-    late: list[Item] = []
     moved: list[Item] = []
-    # Where each group stands, and the last one of anybody but the assistant; results of client tools do not count.
-    places: dict[Group, int] = {}
+    # The last group of anybody but the assistant; results of client tools do not count.
     others = -1
-    for item in items:
-        if item.call is not None and not item.result:
-            item.call.group = None
     answered = False
     for item in items:
         if not item.live or (item.role == "system" and not item.kept):
             continue
         call, last = item.call, groups[-1] if groups else None
-        home = None if call is None else call.group
-        if call is not None and item.result and not call.server:
-            if home is None:
-                late.append(item)
-            else:
-                results.setdefault(home, []).append(item)
-            if home is None or home is not last:
-                moved.append(item)
-            else:
+        if call is not None and item.result:
+            home = call.group
+            assert home is not None
+            if not call.server:
                 # What the assistant says after a result is a message of its own.
                 answered = True
-            continue
-        if call is not None and item.result and home is not None and others > places[home]:
-            home.items.insert(_place(home, call) + 1, item)
-            moved.append(item)
-            continue
+                if home is not last:
+                    moved.append(item)
+                continue
+            if item.apart or others > home.place:
+                home.items.insert(home.items.index(call.item) + 1, item)
+                if not item.apart:
+                    moved.append(item)
+                continue
         if last is None or last.role != item.role or item.role == "system" or (answered and item.role == "assistant"):
-            last = Group(item.role)
-            places[last] = len(groups)
+            last = Group(item.role, len(groups))
             groups.append(last)
             if last.role != "assistant":
-                others = places[last]
+                others = last.place
             answered = False
         last.items.append(item)
         if call is not None and not item.result:
             call.group = last
-    for item in late:
-        if item.call is not None and item.call.group is not None:
-            results.setdefault(item.call.group, []).append(item)
-    return _with_results(groups, results), moved
+            if not call.server:
+                if last.calls is None:
+                    last.calls = []
+                last.calls.append(call)
+    return _with_results(groups), moved
 
 
-def _place(group: Group, call: Call) -> int:
-    return next(index for index, item in enumerate(group.items) if item is call.item)
-
-
-def _with_results(groups: Sequence[Group], results: dict[Group, list[Item]]) -> list[Group]:
+def _with_results(groups: Sequence[Group]) -> list[Group]:
     """A user message behind each message with client calls, which begins with their results."""
     whole: list[Group] = []
+    calls: list[Call] | None = None
     for group in groups:
-        before = whole[-1] if whole else None
-        if before is not None and _client_calls(before):
-            answers = group if group.role == "user" else Group("user")
-            answers.results = results.get(before, [])
-            whole.append(answers)
-            if answers is group:
-                continue
+        if calls and group.role != "user":
+            whole.append(Group("user", answers=calls))
+        elif calls:
+            group.answers = calls
         whole.append(group)
-    if whole and _client_calls(whole[-1]):
-        whole.append(Group("user", results=results.get(whole[-1], [])))
+        calls = group.calls
+    if calls:
+        whole.append(Group("user", answers=calls))
     return whole
-
-
-def _client_calls(group: Group) -> list[Call]:
-    return [item.call for item in group.items if item.call is not None and not item.call.server and not item.result]
 
 
 def _drop_compacted(items: Sequence[Item], ledger: Ledger) -> None:
@@ -146,7 +129,7 @@ def _drop_compacted(items: Sequence[Item], ledger: Ledger) -> None:
         (
             index
             for index, item in enumerate(items)
-            if item.block.get("type") == "compaction" and item.block.get("signature") and item.live
+            if item.type == "compaction" and item.block.get("signature") and item.live
         ),
         default=0,
     )
@@ -162,11 +145,11 @@ def _drop_compacted(items: Sequence[Item], ledger: Ledger) -> None:
 def _drop_declined(groups: Sequence[Group], ledger: Ledger) -> None:
     """What a model said that then declined, as far as it may not go back, and the seams of a feature that is not on."""
     for group in groups:
-        seams = [index for index, item in enumerate(group.items) if item.block.get("type") == "fallback"]
+        seams = [index for index, item in enumerate(group.items) if item.type == "fallback"]
         for item in group.items[: seams[-1]] if seams else ():
             call = item.call
             unpaired = call is not None and not item.result and (not call.server or not call.answered)
-            if unpaired or item.block.get("type") in REASONING_TYPES:
+            if unpaired or item.type in REASONING_TYPES:
                 _drop(item, "declined_dropped", "the model that said this declined; another one went on", ledger)
         if not ledger.options.fallbacks:
             for index in seams:
@@ -180,10 +163,12 @@ def _drop(item: Item, code: RepairCode, message: str, ledger: Ledger) -> None:
         return
     item.live = False
     ledger.note(code, item.path, message)
-    result = item.call.result if item.call is not None and not item.result else None
-    if result is not None and result.live:
-        result.live = False
-        ledger.note("result_dropped", result.path, "its call was left out")
+    call = item.call
+    if call is not None and not item.result and call.answered:
+        assert call.result is not None
+        call.result.live = False
+        if not call.added:
+            ledger.note("result_dropped", call.result.path, "its call was left out")
 
 
 def _drop_one_kind(groups: Sequence[Group], ledger: Ledger) -> bool:
@@ -197,7 +182,9 @@ def _drop_one_kind(groups: Sequence[Group], ledger: Ledger) -> bool:
 
 def _drop_ending_reasoning(groups: Sequence[Group], ledger: Ledger) -> None:
     for group in groups:
-        for item in _ending_reasoning(group):
+        for item in reversed(group.items):
+            if item.type not in REASONING_TYPES:
+                break
             _drop(item, "trailing_reasoning_dropped", "a message of the assistant may not end in reasoning", ledger)
 
 
@@ -210,22 +197,27 @@ def _lift_misplaced(groups: Sequence[Group], ledger: Ledger) -> bool:
 
 def _drop_server_calls(groups: Sequence[Group], ledger: Ledger) -> None:
     """Leave out calls that the provider ran and whose result is missing, and the calls that their code made."""
-    reason = "a call that the provider ran may not stand without its result"
+    calls = _calls(groups)
+    unanswered = [call for call in calls if call.server and not call.answered]
+    if not unanswered:
+        return
     made: dict[object, list[Call]] = {}
-    for call in _calls(groups):
+    for call in calls:
         if call.program is not None:
             made.setdefault(call.program, []).append(call)
     waiting = _waiting(groups, made)
-    for call in _calls(groups):
-        if call.server and not call.answered and call not in waiting and call.item is not None:
+    for call in unanswered:
+        if call not in waiting:
+            reason = "a call that the provider ran may not stand without its result"
             _drop(call.item, "server_call_dropped", reason, ledger)
             for other in made.get(call.id, ()):
-                if other.item is not None:
-                    _drop(other.item, "server_call_dropped", "the code that made this call was left out", ledger)
+                _drop(other.item, "server_call_dropped", "the code that made this call was left out", ledger)
 
 
 def _drop_callers(groups: Sequence[Group], ledger: Ledger) -> None:
     """Take the maker off a call that no running code can have made."""
+    if all(call.program is None for group in groups for call in group.calls or ()):
+        return
     running: set[str] = set()
     for group in groups:
         for item in group.items:
@@ -241,15 +233,6 @@ def _drop_callers(groups: Sequence[Group], ledger: Ledger) -> None:
 
 def _calls(groups: Sequence[Group]) -> list[Call]:
     return [item.call for group in groups for item in group.items if item.call is not None and not item.result]
-
-
-def _ending_reasoning(group: Group) -> list[Item]:
-    found: list[Item] = []
-    for item in reversed(group.items):
-        if item.block.get("type") not in REASONING_TYPES:
-            break
-        found.append(item)
-    return found
 
 
 def _is_placed(groups: Sequence[Group], index: int) -> bool:
@@ -278,30 +261,30 @@ def _trim_prefill(groups: Sequence[Group], ledger: Ledger) -> None:
         return
     last = groups[-1].items[-1]
     text = last.block.get("text")
-    if last.block.get("type") == "text" and isinstance(text, str) and text != text.rstrip():
+    if last.type == "text" and isinstance(text, str) and text != text.rstrip():
         last.block["text"] = text.rstrip()
         ledger.note("prefill_trimmed", last.path, "words for the assistant to go on with may not end in white space")
 
 
-def _message(group: Group, before: Group | None, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
+def _message(group: Group, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
     if group.role == "system":
         (item,) = group.items
-        content: Any = item.blocks[0]["text"] if item.string else item.blocks
-        return {**item.fields, "role": "system", **({"content": content} if content else {})}
-    blocks = [item.block for item in group.results]
-    if before is not None:
-        blocks += [_added(call, ledger, is_last=is_last) for call in _client_calls(before) if not call.answered]
+        content: Any = item.blocks[0]["text"] if item.string else list(item.blocks)
+        return {**(item.fields or {}), "role": "system", **({"content": content} if content else {})}
+    blocks = [_answer(call, ledger, is_last=is_last) for call in group.answers or ()]
     blocks += [item.block for item in group.items]
     if len(blocks) == 1 and group.items and group.items[0].string and blocks[0].keys() == {"type", "text"}:
         return {"role": group.role, "content": blocks[0]["text"]}
     return {"role": group.role, "content": blocks}
 
 
-def _added(call: Call, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
-    missing = ledger.options.missing_results
-    if missing == "refuse" or (missing == "refuse_last" and is_last):
-        raise ReplayError(
-            f"call {call.block.tool_call_id!r} has no result: answer it, or allow missing_results='add'", call.path
-        )
-    ledger.note("result_added", call.path, "the call has no result; the model reads that it was interrupted")
-    return added_result(call.id, call.toolset)
+def _answer(call: Call, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
+    """The result of a client call; one that had to be added is noted, or refused."""
+    assert call.result is not None
+    if call.added:
+        missing = ledger.options.missing_results
+        if missing == "refuse" or (missing == "refuse_last" and is_last):
+            words = f"call {call.block.tool_call_id!r} has no result: answer it, or allow missing_results='add'"
+            raise ReplayError(words, call.path)
+        ledger.note("result_added", call.path, "the call has no result; the model reads that it was interrupted")
+    return call.result.block

@@ -14,6 +14,7 @@ from agjson.adapters.anthropic._out_blocks import is_foreign, is_string, json_te
 from agjson.adapters.anthropic._out_media import carried_fields
 from agjson.adapters.anthropic._repair import Ledger
 from agjson.emitter import NATIVE_CALL_ID
+from agjson.transcript import DENIED
 from agjson.types import (
     UNSET,
     AgBlock,
@@ -24,10 +25,7 @@ from agjson.types import (
 )
 
 __all__ = [
-    "DENIED",
-    "INTERRUPTED",
     "CallIds",
-    "added_result",
     "client_call",
     "client_result",
     "is_server_call",
@@ -37,12 +35,6 @@ __all__ = [
 ]
 
 Native: TypeAlias = dict[str, Any]
-
-INTERRUPTED = "The call was interrupted: it has no result."
-"""What a model reads in place of a result that is missing."""
-
-DENIED = "The call was denied."
-"""What a model reads of a call that a person did not allow, where nothing else is said."""
 
 _FAILED = "The call failed."
 
@@ -214,22 +206,6 @@ def _says(content: Sequence[Native], value: JsonValue) -> bool:
             except (msgspec.DecodeError, ValueError, RecursionError):
                 continue
     return False
-
-
-def added_result(id: str, toolset: object) -> Native:
-    """The result of a call that never got one.
-
-    Args:
-        id: the id of the call in the request.
-        toolset: the toolset that the call names, if it names one.
-    """
-    native: Native = {
-        "type": "tool_result",
-        "tool_use_id": id,
-        "content": [plain_text(INTERRUPTED)],
-        "is_error": True,
-    }
-    return {**native, TOOLSET: toolset} if isinstance(toolset, str) else native
 
 
 def server_result(block: ToolResultBlock, call: ToolCallBlock, id: str) -> Native | None:

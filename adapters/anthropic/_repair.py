@@ -10,6 +10,7 @@ from agjson.errors import ReplayError
 __all__ = ["Ledger", "MissingResults", "NativeMessages", "Repair", "RepairCode", "ReplayOptions", "UnsupportedBlocks"]
 
 RepairCode: TypeAlias = Literal[
+    "app_only_dropped",
     "as_text",
     "block_dropped",
     "caller_dropped",
@@ -22,6 +23,7 @@ RepairCode: TypeAlias = Literal[
     "input_wrapped",
     "name_changed",
     "opaque_dropped",
+    "pending_dropped",
     "prefill_trimmed",
     "reasoning_dropped",
     "result_added",

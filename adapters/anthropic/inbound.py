@@ -132,6 +132,8 @@ def to_native(
         missing_results = "add" if isinstance(ag_input, StartInput) else "refuse_last"
     native = messages_to_native(
         messages,
+        # What people have not answered yet no other request brings along.
+        waiting=_asked_calls(asks) if isinstance(ag_input, StartInput) else (),
         betas=given.get("betas") or (),
         missing_results=missing_results,
         unsupported=unsupported,
@@ -193,14 +195,11 @@ def _conversation(
     pending = PendingCalls(history)
     if not isinstance(ag_input, ResumeInput):
         unsupported = pending.land_all(ag_input.results, "$.results")
-        return [*history, *pending.messages], unsupported
+        return pending.settled(), unsupported
     allowed = answered_asks(ag_input, pending, asks, edits)
     pending.land_all(results, "$.results")
-    for call in allowed:
-        if not pending.is_answered(call.tool_call_id):
-            raise ReplayError(f"call {call.tool_call_id!r} was allowed: run it, and hand its result to to_native")
     spoken, unsupported = injected_messages(ag_input.ui_actions or ())
-    return [*history, *pending.messages, *spoken], unsupported
+    return [*pending.settled(allowed), *spoken], unsupported
 
 
 def with_context(history: Sequence[AgMessage], run: AgRunConfig | None, at: int) -> list[AgMessage]:
@@ -215,6 +214,10 @@ def with_context(history: Sequence[AgMessage], run: AgRunConfig | None, at: int)
     if not context:
         return list(history)
     return [*history[:at], AgMessage(id="context", role="user", content=context), *history[at:]]
+
+
+def _asked_calls(asks: Sequence[AgPausedAsk]) -> list[str]:
+    return [ask.tool_call_id for ask in asks if ask.tool_call_id is not None]
 
 
 def _last_start(history: Sequence[AgMessage]) -> int:

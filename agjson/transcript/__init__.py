@@ -4,6 +4,7 @@
 `validate` says what is wrong. Nothing here runs anything, and no history is ever changed.
 """
 
+from agjson.transcript.arrangement import Origin
 from agjson.transcript.asks import Controls, Spent, controls
 from agjson.transcript.compaction import (
     Composed,
@@ -16,20 +17,24 @@ from agjson.transcript.compaction import (
 )
 from agjson.transcript.grouping import Group, groups
 from agjson.transcript.occurrence import Occurrence, Place, occurrences
-from agjson.transcript.preparing import Change, Prepared, prepare
+from agjson.transcript.preparing import Change, ChangeCode, Prepared, prepare
 from agjson.transcript.problems import Problem, TranscriptError
-from agjson.transcript.settling import Allowed, Settled, Unmatched, settle
+from agjson.transcript.settling import DENIED, DISMISSED, Allowed, Settled, Unmatched, UnmatchedCode, refusal, settle
 from agjson.transcript.transcript import Transcript, validate
 
 __all__ = [
+    "DENIED",
+    "DISMISSED",
     "Allowed",
     "Change",
+    "ChangeCode",
     "Composed",
     "Controls",
     "DropToolCalls",
     "DropToolResults",
     "Group",
     "Occurrence",
+    "Origin",
     "Place",
     "Prepared",
     "Problem",
@@ -41,11 +46,13 @@ __all__ = [
     "Transcript",
     "TranscriptError",
     "Unmatched",
+    "UnmatchedCode",
     "compact",
     "controls",
     "groups",
     "occurrences",
     "prepare",
+    "refusal",
     "settle",
     "validate",
 ]

@@ -7,25 +7,46 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from agjson.transcript.occurrence import Place
+from agjson.transcript.occurrence import Occurrence, Place
 from agjson.transcript.settling import free_id
-from agjson.types import AgBlock, AgMessage, ToolResultBlock
+from agjson.types import AgMessage, ToolResultBlock
 
-__all__ = ["Arrangement", "Insertion"]
+__all__ = ["Arrangement", "Insertion", "Origin"]
 
 
 class Insertion(NamedTuple):
     """A result that belongs behind a round.
 
     Attributes:
-        key: the key of its call.
+        call: its call.
         block: the result.
         place: where it stands; None: nowhere yet.
     """
 
-    key: str
+    call: Occurrence
     block: ToolResultBlock
     place: Place | None
+
+
+class Origin(NamedTuple):
+    """Where the blocks of a message stood in the history.
+
+    Attributes:
+        message: the position of their message, from 0.
+        blocks: the position of each block inside that message, from 0. A result that was added has the place of its
+            call.
+    """
+
+    message: int
+    blocks: Sequence[int]
+
+    def path(self, index: int) -> str:
+        """The JSON path of a block inside the history.
+
+        Args:
+            index: the position of the block inside the message as it is now, from 0.
+        """
+        return f"$[{self.message}].content[{self.blocks[index]}]"
 
 
 class Arrangement:
@@ -61,8 +82,8 @@ class Arrangement:
         """
         self._behind.setdefault(end, []).append(insertion)
 
-    def messages(self, owned: int) -> list[AgMessage]:
-        """The messages behind a position, in order.
+    def messages(self, owned: int) -> tuple[list[AgMessage], list[Origin]]:
+        """The messages behind a position, in order, and where each of them comes from.
 
         Args:
             owned: the position of the last message that is not asked for; -1: all are.
@@ -75,15 +96,20 @@ class Arrangement:
         self.moved = sorted(moving)
         used = {message.id for message in self._messages} if out_of_place else set[str]()
         out: list[AgMessage] = []
+        origins: list[Origin] = []
         for index, message in enumerate(self._messages):
             if index > owned and index not in self._gone:
-                left = self._left(index, by_message.get(index, ()))
-                if left is not None:
-                    out.append(left)
+                blocks = self._left(index, by_message.get(index, ()))
+                if blocks or not message.content:
+                    whole = len(blocks) == len(message.content)
+                    out.append(message if whole else replace(message, content=[message.content[at] for at in blocks]))
+                    origins.append(Origin(index, blocks))
             for each in out_of_place.get(index, ()):
                 if each.place is None or each.place.message > owned:
                     out.append(self._alone(each, message, used))
-        return out
+                    place = each.place or each.call.place
+                    origins.append(Origin(place.message, (place.block,)))
+        return out, origins
 
     def _in_place(self, end: int, row: Sequence[Insertion]) -> bool:
         """Whether the results stand right behind their round, in order, before anything else."""
@@ -106,16 +132,11 @@ class Arrangement:
                     return
                 yield Place(index, at, message.id)
 
-    def _left(self, index: int, moving: Collection[int]) -> AgMessage | None:
-        """What is left of a message: itself where nothing is taken away, nothing where all is."""
-        message = self._messages[index]
+    def _left(self, index: int, moving: Collection[int]) -> Sequence[int]:
+        """The positions of the blocks that are left of a message."""
+        blocks = range(len(self._messages[index].content))
         dropped = self._dropped.get(index, ())
-        if not dropped and not moving:
-            return message
-        content: list[AgBlock] = [
-            block for at, block in enumerate(message.content) if at not in dropped and at not in moving
-        ]
-        return replace(message, content=content) if content else None
+        return [at for at in blocks if at not in dropped and at not in moving] if dropped or moving else blocks
 
     def _alone(self, each: Insertion, end: AgMessage, used: set[str]) -> AgMessage:
         """A result as a message: its own one, if it has one to itself."""
@@ -123,5 +144,5 @@ class Arrangement:
             own = self._messages[each.place.message]
             if len(own.content) == 1 and own.role in ("tool", "user"):
                 return own
-        id = free_id(f"{each.key}:result", used)
+        id = free_id(f"{each.call.key}:result", used)
         return AgMessage(id=id, role="tool", content=[each.block], turn_id=end.turn_id, thread_id=end.thread_id)

@@ -145,9 +145,11 @@ def _asked(
     calls: Sequence[Occurrence], messages: Sequence[AgMessage], turns: Sequence[AgTurnRecord]
 ) -> tuple[dict[str, _Asked], list[Problem]]:
     """Every ask once, by its id, with the last turn that shows it and the call that it is about."""
-    book = _ById(calls, messages, turns)
     asked: dict[str, _Asked] = {}
     problems: list[Problem] = []
+    if not any(turn.asks for turn in turns):
+        return asked, problems
+    book = _ById(calls, messages, turns)
     for at, turn in enumerate(turns):
         for ask in turn.asks or ():
             known = asked.get(ask.ask_id)

@@ -142,6 +142,8 @@ def _join_rounds(messages: Sequence[AgMessage], found: Scan, segments: _Sets, en
 
 
 def _join_run(run: Sequence[int], found: Scan, segments: _Sets, end: list[int]) -> None:
+    if len(run) < 2:
+        return
     shapes = found.shapes
     callers = [at for at, index in enumerate(run) if shapes[index].calls]
     for at in range(callers[0], callers[-1]) if callers else ():
@@ -168,7 +170,7 @@ class _Sets:
             self._above[max(a, b)] = min(a, b)
 
     def firsts(self) -> list[int]:
-        return [self._first(index) for index in range(len(self._above))]
+        return [above if above == index else self._first(index) for index, above in enumerate(self._above)]
 
     def _first(self, index: int) -> int:
         above = self._above

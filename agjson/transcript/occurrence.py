@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from agjson.emitter import SYNTHESIZED
 from agjson.types import (
     AgMessage,
@@ -47,8 +49,7 @@ class Place(NamedTuple):
         return f"$[{self.message}].content[{self.block}]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Occurrence:
+class Occurrence(Struct, frozen=True, kw_only=True):
     """One call that a model made, and what came of it.
 
     Attributes:
@@ -125,8 +126,7 @@ class Stray:
     closed: bool
 
 
-@dataclass(slots=True)
-class Shape:
+class Shape(NamedTuple):
     """What of a message matters for how it belongs to others."""
 
     calls: bool = False
@@ -134,6 +134,9 @@ class Shape:
     only_reasoning: bool = False
     only_placeholders: bool = False
     summary: bool = False
+
+
+_PLAIN = Shape()
 
 
 @dataclass(slots=True)
@@ -179,13 +182,24 @@ class _Draft:
     ordinal: int = 1
     result: ToolResultBlock | None = None
     result_place: Place | None = None
-    placeholders: list[Place] = field(default_factory=list[Place])
-    partials: list[Place] = field(default_factory=list[Place])
+    # Most calls have none of either, and a history may have very many calls.
+    placeholders: list[Place] | None = None
+    partials: list[Place] | None = None
     candidates: tuple[Place, ...] = ()
 
     @property
     def name(self) -> str:
         return _name(self.place, self.ordinal)
+
+    def wait(self, place: Place) -> None:
+        if self.placeholders is None:
+            self.placeholders = []
+        self.placeholders.append(place)
+
+    def part(self, place: Place) -> None:
+        if self.partials is None:
+            self.partials = []
+        self.partials.append(place)
 
     def close(self, block: ToolResultBlock, place: Place) -> None:
         self.result, self.result_place = block, place
@@ -198,8 +212,8 @@ class _Draft:
             ordinal=self.ordinal,
             result=self.result,
             result_place=self.result_place,
-            placeholders=tuple(self.placeholders),
-            partials=tuple(self.partials),
+            placeholders=tuple(self.placeholders or ()),
+            partials=tuple(self.partials or ()),
             candidates=self.candidates,
         )
 
@@ -210,14 +224,18 @@ class _Open:
 
     calls: dict[str, _Draft] = field(default_factory=dict[str, _Draft])
     results: list[tuple[ToolResultBlock, Place]] = field(default_factory=list[tuple[ToolResultBlock, Place]])
-    unheard: deque[_Draft] = field(default_factory=deque[_Draft])
+    # Those without a placeholder yet, once there are several.
+    unheard: deque[_Draft] | None = None
 
     def enter(self, draft: _Draft) -> None:
         last = next(reversed(self.calls.values()), None)
-        if last is not None and last.place.message_id == draft.place.message_id:
-            draft.ordinal = last.ordinal + 1
+        if last is not None:
+            if last.place.message_id == draft.place.message_id:
+                draft.ordinal = last.ordinal + 1
+            if self.unheard is None:
+                self.unheard = deque(self.calls.values())
+            self.unheard.append(draft)
         self.calls[draft.name] = draft
-        self.unheard.append(draft)
 
     def wait(self, block: ToolResultBlock, place: Place) -> None:
         """A placeholder goes to the call that it names, else to the earliest that has none."""
@@ -226,11 +244,11 @@ class _Open:
             first = self.unheard.popleft()
             if first.result is None and not first.placeholders:
                 draft = first
-        (draft or self._last(place) or next(iter(self.calls.values()))).placeholders.append(place)
+        (draft or self._last(place) or next(iter(self.calls.values()))).wait(place)
 
     def part(self, block: ToolResultBlock, place: Place) -> None:
         """A partial result goes to the call that it names, else to the one of its message, else to the earliest."""
-        (self._named(block) or self._last(place) or next(iter(self.calls.values()))).partials.append(place)
+        (self._named(block) or self._last(place) or next(iter(self.calls.values()))).part(place)
 
     def answer(self, block: ToolResultBlock, place: Place) -> None:
         """Take a terminal result; the calls that it closes leave."""
@@ -265,7 +283,9 @@ class _Scanner:
         self.found = Scan()
         self._drafts: list[_Draft] = []
         self._open: dict[str, _Open] = {}
+        # The calls by id and name, as far as a result has asked for one by its name.
         self._by_name: dict[tuple[str, str], _Draft] = {}
+        self._indexed = 0
         self._seen: dict[str, int] = {}
         self._keys: set[str] = set()
 
@@ -280,13 +300,12 @@ class _Scanner:
         if book is None:
             book = self._open[id] = _Open()
         book.enter(draft)
-        self._by_name[id, draft.name] = draft
 
     def result(self, block: ToolResultBlock, place: Place) -> None:
         id = block.tool_call_id
         book = self._open.get(id)
         named = _named_by(block)
-        of = self._by_name.get((id, named)) if named is not None else None
+        of = self._called(id, named) if named is not None else None
         if book is None or (of is not None and of.result is not None):
             self.found.strays.append(Stray(block=block, place=place, closed=id in self._seen))
         elif block.outcome == "input_required":
@@ -297,6 +316,12 @@ class _Scanner:
             book.answer(block, place)
             if not book.calls:
                 del self._open[id]
+
+    def _called(self, id: str, name: str) -> _Draft | None:
+        for draft in self._drafts[self._indexed :]:
+            self._by_name[draft.call.tool_call_id, draft.name] = draft
+        self._indexed = len(self._drafts)
+        return self._by_name.get((id, name))
 
     def _key(self, id: str) -> str:
         count = self._seen.get(id, 0) + 1
@@ -328,25 +353,26 @@ def scan(messages: Sequence[AgMessage]) -> Scan:
     scanner = _Scanner()
     shapes = scanner.found.shapes
     for index, message in enumerate(messages):
-        shape = Shape()
-        shapes.append(shape)
-        reasoning = placeholders = count = 0
+        calls = results = summary = False
+        reasoning = placeholders = 0
         for at, block in enumerate(message.content):
-            count += 1
             if isinstance(block, ToolCallBlock):
                 if message.role == "assistant":
-                    shape.calls = True
+                    calls = True
                     scanner.call(block, Place(index, at, message.id))
                 else:
                     scanner.found.misplaced.append((block, Place(index, at, message.id)))
             elif isinstance(block, ToolResultBlock):
-                shape.results = True
+                results = True
                 placeholders += block.outcome == "input_required"
                 scanner.result(block, Place(index, at, message.id))
             elif isinstance(block, ReasoningBlock):
                 reasoning += 1
             elif isinstance(block, CompactionBlock):
-                shape.summary = True
-        shape.only_reasoning = 0 < reasoning == count
-        shape.only_placeholders = 0 < placeholders == count
+                summary = True
+        if calls or results or reasoning or summary:
+            count = len(message.content)
+            shapes.append(Shape(calls, results, reasoning == count, placeholders == count, summary))
+        else:
+            shapes.append(_PLAIN)
     return scanner.finish()

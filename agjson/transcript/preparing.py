@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from agjson.transcript.arrangement import Arrangement, Insertion
+from agjson.transcript.arrangement import Arrangement, Insertion, Origin
 from agjson.transcript.asks import Spent
 from agjson.transcript.occurrence import Occurrence, Place
 from agjson.transcript.problems import Problem, ProblemCode, TranscriptError
@@ -85,8 +85,9 @@ class Prepared:
 
     Attributes:
         messages: the messages that the request brings, in order. Those that needed no change are the same objects.
-        pairs: the completed calls that the model knows after this request, in order, with their results; the same in
-            both modes.
+        origins: for each of these messages, where its blocks stood in the history.
+        calls: the completed calls that the model knows after this request, in order, with their places in the history.
+        pairs: these calls with their results; the same in both modes.
         asks: the asks that still wait for an answer.
         answers: the answers that the framework is to get with this request, where it takes any; none of a batch that
             still waits for others.
@@ -95,6 +96,8 @@ class Prepared:
     """
 
     messages: list[AgMessage]
+    origins: list[Origin]
+    calls: tuple[Occurrence, ...]
     pairs: tuple[tuple[ToolCallBlock, ToolResultBlock], ...]
     asks: tuple[AgPausedAsk, ...]
     answers: tuple[AgHitlAnswer, ...]
@@ -242,7 +245,7 @@ class _Builder:
         hidden = self._hidden()
         resumed = {group[call.place.message] for call in self.transcript.occurrences if self._answered(call)}
         self._held = {call.key for call in self.transcript.occurrences if group[call.place.message] in hidden}
-        for index, first in enumerate(group):
+        for index, first in enumerate(group) if hidden else ():
             if first in hidden and self.messages[index].role == "assistant":
                 self._leave_out_message(index, "pending")
         for call in self.transcript.occurrences:
@@ -375,20 +378,22 @@ class _Builder:
         for call in self._visible:
             added = self._added.get(call.key)
             if added is not None:
-                arrangement.put(end[call.place.message], Insertion(call.key, added, None))
+                arrangement.put(end[call.place.message], Insertion(call, added, None))
             elif (
                 call.result is not None
                 and call.result_place is not None
                 and not self._embedded(call, call.result_place)
             ):
-                arrangement.put(end[call.place.message], Insertion(call.key, call.result, call.result_place))
-        sent = arrangement.messages(self.owned)
+                arrangement.put(end[call.place.message], Insertion(call, call.result, call.result_place))
+        sent, origins = arrangement.messages(self.owned)
         for place in arrangement.moved:
             block = self.messages[place.message].content[place.block]
             self._note("result_moved", place, block.tool_call_id if isinstance(block, ToolResultBlock) else None)
         self._changes.sort(key=lambda each: each[:2])
         return Prepared(
             messages=sent,
+            origins=origins,
+            calls=tuple(self._visible),
             pairs=tuple((call.call, self._added.get(call.key) or _result(call)) for call in self._visible),
             asks=self._known.asks,
             answers=tuple(answer for answer in self._known.answers if not self._is_held(answer)),

@@ -34,6 +34,7 @@ __all__ = [
     "UnmatchedCode",
     "free_id",
     "named_result",
+    "refusal",
     "settle",
 ]
 
@@ -177,10 +178,20 @@ def _denied(known: Controls) -> dict[str, ToolResultBlock]:
         call = known.calls.get(answer.ask_id)
         if call is None or call.hosted or answer.status == "resolved" or call.key in denied:
             continue
-        words = DISMISSED if answer.status == "cancelled" else DENIED
-        text = f"{words} {answer.reason}" if answer.reason and answer.reason.strip() else words
-        denied[call.key] = ToolResultBlock(tool_call_id=call.call_id, outcome="denied", content=[TextBlock(text=text)])
+        denied[call.key] = refusal(call.call_id, answer)
     return denied
+
+
+def refusal(call_id: str, answer: AgHitlAnswer) -> ToolResultBlock:
+    """The result of a call that a person did not allow, or did not want to be asked about (spec §2.2).
+
+    Args:
+        call_id: the id of the call.
+        answer: the answer, declined or cancelled; its reason reaches the model.
+    """
+    words = DISMISSED if answer.status == "cancelled" else DENIED
+    text = f"{words} {answer.reason}" if answer.reason and answer.reason.strip() else words
+    return ToolResultBlock(tool_call_id=call_id, outcome="denied", content=[TextBlock(text=text)])
 
 
 class _Matching:

@@ -34,6 +34,37 @@ def test_what_needs_no_change_is_the_same_object() -> None:
     assert prepared.changes == ()
 
 
+def test_a_message_tells_where_it_stood_in_the_history() -> None:
+    history = [
+        user("u"),
+        assistant("a", "First.", call("c1"), call("c2"), call("c3")),
+        message("user", "late", "And?", result("c2", "two")),
+        tool(result("c1", "half", preliminary=True)),
+        tool(result("c1", "one")),
+    ]
+    prepared = prepare(history, unanswered="answer")
+    assert view(prepared.messages)[2:] == [
+        "tool: c1=one",
+        "tool: c2=two",
+        "tool: c3=The call was interrupted: it has no result.",
+        "user: And?",
+    ]
+    paths = [
+        [origin.path(at) for at in range(len(each.content))]
+        for each, origin in zip(prepared.messages, prepared.origins, strict=True)
+    ]
+    assert paths == [
+        ["$[0].content[0]"],
+        [f"$[1].content[{at}]" for at in range(4)],
+        ["$[4].content[0]"],
+        ["$[2].content[1]"],
+        ["$[1].content[3]"],  # it was added for this call
+        ["$[2].content[0]"],
+    ]
+    places = [(each.key, each.result_place and each.result_place.path) for each in prepared.calls]
+    assert places == [("c1", "$[4].content[0]"), ("c2", "$[2].content[1]"), ("c3", None)]
+
+
 def test_what_no_model_reads() -> None:
     app = call("app", ui_visibility=["app"])
     shared = call("both", ui_visibility=["model", "app"])

@@ -142,6 +142,27 @@ def test_what_is_prepared_needs_no_further_change(drawn: Drawn) -> None:
     assert (again.messages, again.changes, again.pairs) == (sent.messages, (), sent.pairs)
 
 
+@examples(300)
+@given(any_history())
+def test_every_block_tells_where_it_stood(drawn: Drawn) -> None:
+    sent = prepared(drawn, **LENIENT)
+    assert sent is not None
+    results = {call.result_place for call in sent.calls}
+    calls = {call.place[:2] for call in sent.calls if call.result_place is None}
+    for each, origin in zip(sent.messages, sent.origins, strict=True):
+        stood = drawn.messages[origin.message].content
+        for at, (block, was) in enumerate(zip(each.content, origin.blocks, strict=True)):
+            assert origin.path(at) == f"$[{origin.message}].content[{was}]"
+            if stood[was] is not block:
+                # A result that was added.
+                assert isinstance(block, ToolResultBlock)
+                assert block.outcome == "error"
+                assert (origin.message, was) in calls
+            elif isinstance(block, ToolResultBlock):
+                assert (origin.message, was, drawn.messages[origin.message].id) in results
+    assert [call.call for call in sent.calls] == [call for call, _ in sent.pairs]
+
+
 @examples(200)
 @given(any_history(plain=True), st.data())
 def test_both_ways_to_go_on_give_the_same_pairs(drawn: Drawn, data: st.DataObject) -> None:

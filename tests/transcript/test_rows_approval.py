@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from agjson.transcript import Transcript, controls, prepare, settle
+from agjson.transcript import Transcript, controls, prepare, refusal, settle
 from agjson.types import AgMessage, AgToolResult, AgTurnRecord, TextBlock
 from agjson.wire import decode_message, decode_result, encode
 from tests.transcript.writing import (
@@ -76,6 +76,7 @@ def test_row_14_a_rejected_call_gets_one_result_that_says_so_and_never_runs(answ
     assert (added.id, added.role, shown(block)) == ("c:result", "tool", "c=denied")
     assert block.outcome == "denied" and block.is_error is None  # type: ignore[union-attr]
     assert block.content == [TextBlock(text=words)]  # type: ignore[union-attr]
+    assert refusal("c", answer) == block  # type: ignore[arg-type]
     assert before == (HISTORY, TURNS)
 
 
@@ -157,6 +158,13 @@ def test_row_54_a_rejection_is_an_ordinary_result() -> None:
     assert settled.unmatched == ()
     assert Transcript(settled.messages, turns=TURNS).problems == []
     assert prepare(settled.messages, turns=TURNS).pairs[0][1].outcome == "denied"
+
+
+def test_row_54_a_host_may_reject_a_call_that_nobody_was_asked_about() -> None:
+    rejected = result("c", "Not on Sundays.", outcome="denied")
+    settled = settle(HISTORY, [rejected])
+    assert [each.content for each in settled.added] == [[rejected]]
+    assert settled.unmatched == ()
 
 
 @pytest.mark.parametrize(

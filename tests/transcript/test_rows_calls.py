@@ -6,7 +6,7 @@ import pytest
 
 from agjson.transcript import Transcript, TranscriptError, prepare, settle, validate
 from agjson.types import AgToolResult, TextBlock
-from tests.transcript.writing import assistant, call, pairs, reasoning, result, tool, user, view
+from tests.transcript.writing import ask, assistant, call, pairs, paused, reasoning, result, tool, user, view
 
 
 def test_row_1_call_result_and_words_come_in_this_order() -> None:
@@ -139,3 +139,10 @@ def test_row_63_what_only_carries_words_about_a_message_stays() -> None:
     (_, left) = prepare(history, unanswered="leave_out").messages
     assert (left.id, left.metadata, left.model) == ("a", {"traceparent": "00-1"}, "m")
     assert view([left]) == ["assistant: Words"]
+
+
+def test_row_63_a_hosted_ask_stays_behind_a_limit() -> None:
+    history = [user("u"), assistant("a", call("h", provider_executed=True), call("c"), "Words", turn_id="t1")]
+    prepared = prepare(history, turns=[paused("t1", ask("k", "h"))], unanswered="leave_out")
+    assert view(prepared.messages) == ["user: u?", "assistant: h() Words"]
+    assert [each.ask_id for each in prepared.asks] == ["k"]

@@ -10,6 +10,7 @@ from tests.transcript.writing import (
     call,
     ended,
     ids,
+    message,
     no,
     pairs,
     paused,
@@ -45,6 +46,16 @@ def test_row_27_an_ask_that_is_stored_twice_is_one_ask_about_one_call() -> None:
     settled = settle(history, [result("c")], [yes("k"), yes("k")], turns=turns)
     assert view(prepare(settled.messages, turns=turns).messages) == ["assistant: c()", "tool: c=done"]
     assert [(each.code, each.index) for each in settled.unmatched] == [("repeated_answer", 1)]
+
+
+def test_row_27_an_ask_that_is_shown_again_is_about_the_call_that_it_was_about() -> None:
+    history = [assistant("a", call("c"), call("c"), turn_id="t1")]
+    turns = [paused("t1", ask("k1", "c"), ask("k2", "c")), paused("t2", ask("k2", "c", message="Still?"))]
+    found = controls(history, turns, recorded=[yes("k1")])
+    assert {id: each.key for id, each in found.calls.items()} == {"k1": "c", "k2": "c#2"}
+    assert [(each.ask_id, each.message) for each in found.asks] == [("k2", "Still?")]
+    allowed = settle(history, answers=[yes("k2")], recorded=[yes("k1")], turns=turns).allowed
+    assert [(each.call.key, each.answers[0].ask_id) for each in allowed] == [("c", "k1"), ("c#2", "k2")]
 
 
 def test_row_28_an_old_answer_is_dropped_and_denies_nothing_when_a_new_round_starts() -> None:
@@ -163,12 +174,18 @@ def test_row_36_messages_that_nothing_is_left_of_are_gone() -> None:
         user("u"),
         assistant("a", call("c"), turn_id="t1"),
         tool(waits("c")),
-        user("empty"),
-        tool(result("c")),
+        message("user", "empty"),
+        tool(result("c"), "r"),
+        tool(result("c", "again"), "twice"),
+        tool(result("c", "half", preliminary=True), "part"),
+        assistant("b", "Done.", call("d")),
+        assistant("lone", call("e")),
+        tool(result("nobody"), "stray"),
     ]
-    history[3] = history[3].__class__(id="empty", role="user", content=[])
-    prepared = prepare(history)
-    assert ids(prepared.messages) == ["u", "a", "c:result", "empty"]  # what was empty before is not ours to judge
+    prepared = prepare(history, stray="leave_out", unanswered="leave_out")
+    # What was empty before is not ours to judge.
+    assert ids(prepared.messages) == ["u", "a", "r", "empty", "b"]
+    assert view(prepared.messages)[-1] == "assistant: Done."
 
 
 def test_row_37_an_answer_is_dead_on_every_later_turn() -> None:

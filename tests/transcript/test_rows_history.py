@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from agjson.transcript import SlidingWindow, TranscriptError, compact, controls, groups, prepare, settle, validate
+from agjson.transcript import (
+    Prepared,
+    SlidingWindow,
+    TranscriptError,
+    compact,
+    controls,
+    groups,
+    prepare,
+    settle,
+    validate,
+)
 from agjson.types import AgOpaque
+from agjson.wire import encode
 from tests.transcript.writing import (
     ask,
     assistant,
@@ -90,6 +101,38 @@ def test_row_70_with_a_service_the_decision_of_now_is_sent_and_the_ask_is_not(an
     assert (sent.messages, list(sent.answers), sent.asks) == ([], [answer], ())
 
 
+def test_row_70_a_decision_about_a_call_that_ran_here_is_not_sent() -> None:
+    history = [
+        user("u", turn_id="t1"),
+        assistant("a", call("c"), hosted("h"), turn_id="t1"),  # type: ignore[arg-type]
+        tool(result("c"), turn_id="t2"),
+    ]
+    turns = [paused("t1", ask("k1", "c"), ask("k2", "h"))]
+    sent = prepare(history, mode="delta", owned_through="a", turns=turns, answers=[yes("k1"), no("k2")])
+    assert [(each.ask_id, each.status) for each in sent.answers] == [("k2", "declined")]
+    assert [(each.code, each.answer.ask_id) for each in sent.spent] == [("spent_ask", "k1")]
+    assert (view(sent.messages), sent.asks) == (["tool: c=done"], ())
+
+
+@pytest.mark.parametrize("by_provider", [None, True])
+def test_gap_1_with_a_service_a_used_up_approval_is_neither_sent_nor_acted_on_again(by_provider: bool | None) -> None:
+    history = [
+        user("u", turn_id="t1"),
+        assistant("a", call("c", provider_executed=by_provider), turn_id="t1"),
+        tool(result("c"), turn_id="t2"),
+        assistant("b", "Sent.", turn_id="t2"),
+        user("v", "Thanks", turn_id="t3"),
+    ]
+    turns = [paused("t1", ask("k", "c")), ended("t2")]
+    for known in ([], [yes("k")]):
+        sent = prepare(history, mode="delta", owned_through="b", turns=turns, answers=[yes("k")], recorded=known)
+        assert view(sent.messages) == ["user: Thanks"]
+        assert (sent.asks, sent.answers) == ((), ())
+        assert [each.code for each in sent.spent] == ["spent_ask"]
+        again = settle(history, answers=[yes("k")], recorded=known, turns=turns)
+        assert (again.allowed, again.added) == ((), ())
+
+
 def test_row_71_a_decision_that_is_sent_has_its_ask_and_its_call_at_hand() -> None:
     history = [assistant("a", hosted("h"), turn_id="t1")]  # type: ignore[arg-type]
     asked = ask("mcpr_1", "h", metadata={"serverLabel": "files"})
@@ -123,6 +166,9 @@ def test_row_73_each_result_is_sent_once() -> None:
     ]
     assert view(prepare(history, mode="delta", owned_through="a2").messages) == ["tool: c1=2"]
     assert prepare(history, mode="delta", owned_through="r2").messages == []
+    late = [user("u1"), assistant("a1", call("c1")), user("v"), tool(result("c1"), "r1"), user("w")]
+    assert view(prepare(late, mode="delta", owned_through="v").messages) == ["tool: c1=done", "user: w?"]
+    assert view(prepare(late, mode="delta", owned_through="r1").messages) == ["user: w?"]
 
 
 def test_row_73_a_service_takes_nothing_before_the_results_that_it_waits_for() -> None:
@@ -199,13 +245,27 @@ def test_row_75_a_signature_is_not_lost_with_a_call_that_is_left_out() -> None:
 
 
 def test_row_76_no_message_ever_holds_an_ask_or_an_answer() -> None:
-    history = [user("u"), assistant("a", call("c"), turn_id="t1"), tool(waits("c")), tool(result("c"))]
-    prepared = prepare(history, turns=[paused("t1", ask("k", "c"))], answers=[yes("k")])
-    assert [block.type for message in prepared.messages for block in message.content] == [
-        "text",
-        "tool-call",
-        "tool-result",
+    open_now = [user("u"), assistant("a", call("c"), turn_id="t1"), tool(waits("c"), turn_id="t1")]
+    turns = [paused("t1", ask("ask-of-c", "c", message="question-to-ann", token="token-of-ask"))]
+    answer = yes("ask-of-c", reply="words-of-ann", token="token-of-ask")
+    stages: list[tuple[Prepared, list[str]]] = [
+        (prepare(open_now, turns=turns), []),
+        # A framework that takes the decision gets it beside the messages.
+        (prepare(open_now, turns=turns, answers=[answer]), ["assistant: c()"]),
+        (
+            prepare(settle(open_now, [result("c")], [answer], turns=turns).messages, turns=turns, answers=[answer]),
+            ["assistant: c()", "tool: c=done"],
+        ),
+        (
+            prepare(settle(open_now, answers=[no("ask-of-c")], turns=turns).messages, turns=turns, answers=[answer]),
+            ["assistant: c()", "tool: c=denied"],
+        ),
     ]
+    for prepared, behind in stages:
+        assert view(prepared.messages) == ["user: u?", *behind]
+        sent = encode(prepared.messages)
+        for control in (b"ask-of-c", b"question-to-ann", b"token-of-ask", b"words-of-ann"):
+            assert control not in sent
 
 
 def test_row_79_a_pause_for_more_input_has_no_made_up_result() -> None:

@@ -71,9 +71,10 @@ def test_results_answer_the_calls_that_wait() -> None:
         returned("toolu_1", outcome="error", error_text="boom"),
     )
 
+    # In the order of the calls.
     assert results_of(found) == [
-        native("toolu_2", "seen"),
         {"type": "tool_result", "tool_use_id": "toolu_1", "content": [text("done"), text("boom")], "is_error": True},
+        native("toolu_2", "seen"),
     ]
     assert found.repairs == []
     assert found.unsupported == []
@@ -131,6 +132,45 @@ def test_a_placeholder_of_the_pause_does_not_count_as_a_result() -> None:
     found = with_results(returned("toolu_1"), returned("toolu_2"), history=[*HISTORY, message("tool", waits)])
 
     assert results_of(found) == [native("toolu_1"), native("toolu_2")]
+
+
+def test_a_batch_that_still_waits_takes_no_result_alone() -> None:
+    waits = [ToolResultBlock(tool_call_id=id, content=[], outcome="input_required") for id in ("toolu_1", "toolu_2")]
+    history = [*HISTORY, *(message("tool", each) for each in waits)]
+    for missing in ("add", "refuse_last"):
+        with pytest.raises(ReplayError, match="'toolu_2' still waits") as error:
+            with_results(returned("toolu_1"), history=history, missing_results=missing)
+        assert error.value.path == "$[1].content[1]"
+    # One that was left behind stays hidden, and holds up nobody.
+    found = with_results(
+        returned("toolu_3"), history=[*history, message("user", "!"), message("assistant", call("toolu_3"))]
+    )
+    assert [each["role"] for each in found.params["messages"]] == ["user", "assistant", "user"]
+    assert results_of(found) == [native("toolu_3")]
+
+
+def test_a_result_goes_to_the_call_of_its_id_that_is_open() -> None:
+    history = [
+        message("user", "?"),
+        message("assistant", call("toolu_1")),
+        message("tool", ToolResultBlock(tool_call_id="toolu_1", content=[TextBlock(text="before")])),
+        message("assistant", call("toolu_1")),
+    ]
+    found = with_results(returned("toolu_1"), history=history)
+
+    assert found.params["messages"][2]["content"] == [native("toolu_1", "before")]
+    assert results_of(found) == [native("toolu_1_2")]
+
+
+def test_a_start_leaves_out_what_people_are_still_asked_about() -> None:
+    start = StartInput(thread_id="thread", turn_id="turn-2", messages=[message("user", "What time is it?")])
+    found = to_native(start, history=HISTORY, asks=[approval()])
+
+    assert found.params["messages"] == [{"role": "user", "content": [text("clean up"), text("What time is it?")]}]
+    assert [block["is_error"] for block in to_native(start, history=HISTORY).params["messages"][2]["content"][:2]] == [
+        True,
+        True,
+    ]
 
 
 def test_members_that_one_result_at_once_cannot_honour_are_named() -> None:

@@ -11,7 +11,6 @@ from agjson.adapters.anthropic import messages_to_native
 from agjson.types import (
     AgEmbeddedResource,
     AgOpaque,
-    AgPendingInput,
     AgProviderMeta,
     AudioBlock,
     FileBlock,
@@ -26,162 +25,13 @@ from agjson.types import (
     ToolResultBlock,
     UrlSource,
 )
-from tests.support.anthropic_history import message, repaired, text
-
-INTERRUPTED = [text("The call was interrupted: it has no result.")]
-
-
-def call(id: str = "toolu_1", name: str = "look", **fields: Any) -> ToolCallBlock:
-    return ToolCallBlock(tool_call_id=id, name=name, input=fields.pop("input", {}), **fields)
-
-
-def result(id: str = "toolu_1", *content: Any, **fields: Any) -> ToolResultBlock:
-    blocks = [TextBlock(text=block) if isinstance(block, str) else block for block in content]
-    return ToolResultBlock(tool_call_id=id, content=blocks, **fields)
-
-
-def use(id: str = "toolu_1", name: str = "look", **fields: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": id, "name": name, "input": {}, **fields}
-
-
-def answer(id: str = "toolu_1", *content: Any, **fields: Any) -> dict[str, Any]:
-    held = {"content": list(content)} if content else {}
-    return {"type": "tool_result", "tool_use_id": id, **held, **fields}
+from tests.support.anthropic_history import answer, call, message, repaired, result, text, use
 
 
 def native_result(block: ToolResultBlock, **options: Any) -> dict[str, Any]:
     """What a result of a client's tool becomes."""
     history = [message("user", "?"), message("assistant", call()), message("tool", block)]
     return messages_to_native(history, **options)[2]["content"][0]
-
-
-# Pairing
-
-
-def test_results_stand_first_in_the_message_behind_their_calls() -> None:
-    native = messages_to_native(
-        [
-            message("user", "?"),
-            message("assistant", "let me see", call("toolu_1"), call("toolu_2")),
-            message("tool", result("toolu_2", "two")),
-            message("tool", result("toolu_1", "one")),
-            message("user", "and then?"),
-        ]
-    )
-
-    assert native[1:] == [
-        {"role": "assistant", "content": [text("let me see"), use("toolu_1"), use("toolu_2")]},
-        {
-            "role": "user",
-            "content": [answer("toolu_2", text("two")), answer("toolu_1", text("one")), text("and then?")],
-        },
-    ]
-    assert native.repairs == []
-
-
-def test_a_late_result_moves_behind_its_call() -> None:
-    native = messages_to_native(
-        [
-            message("user", "?"),
-            message("assistant", call()),
-            message("user", "are you there?"),
-            message("assistant", "a moment"),
-            message("tool", result("toolu_1", "done")),
-        ]
-    )
-
-    assert [each["role"] for each in native] == ["user", "assistant", "user", "assistant"]
-    assert native[2]["content"] == [answer("toolu_1", text("done")), text("are you there?")]
-    assert repaired(native) == [("result_moved", "$[4].content[0]")]
-
-
-def test_a_result_that_stands_before_its_call_moves_behind_it() -> None:
-    native = messages_to_native(
-        [message("user", "?"), message("tool", result("toolu_1", "one")), message("assistant", call())]
-    )
-
-    assert native[2]["content"] == [answer("toolu_1", text("one"))]
-    assert repaired(native) == [("result_moved", "$[1].content[0]")]
-
-
-def test_calls_and_results_inside_one_message_become_rounds() -> None:
-    native = messages_to_native(
-        [
-            message("user", "?"),
-            message(
-                "assistant",
-                call("toolu_1"),
-                result("toolu_1", "one"),
-                "so far",
-                call("toolu_2"),
-                result("toolu_2", "two"),
-                "that is all",
-            ),
-        ]
-    )
-
-    assert native[1:] == [
-        {"role": "assistant", "content": [use("toolu_1")]},
-        {"role": "user", "content": [answer("toolu_1", text("one"))]},
-        {"role": "assistant", "content": [text("so far"), use("toolu_2")]},
-        {"role": "user", "content": [answer("toolu_2", text("two"))]},
-        {"role": "assistant", "content": [text("that is all")]},
-    ]
-    assert native.repairs == []
-
-
-def test_a_missing_result_is_added() -> None:
-    native = messages_to_native([message("user", "?"), message("assistant", call()), message("user", "never mind")])
-
-    assert native[2]["content"] == [answer("toolu_1", *INTERRUPTED, is_error=True), text("never mind")]
-    assert repaired(native) == [("result_added", "$[1].content[0]")]
-
-
-def test_a_missing_result_may_be_refused() -> None:
-    with pytest.raises(ReplayError, match="'toolu_1' has no result") as error:
-        messages_to_native([message("user", "?"), message("assistant", call())], missing_results="refuse")
-    assert error.value.path == "$[1].content[0]"
-
-
-def test_a_result_without_call_stays_behind() -> None:
-    native = messages_to_native([message("user", "?"), message("tool", result("toolu_9", "x")), message("user", "!")])
-
-    assert native == [{"role": "user", "content": [text("?"), text("!")]}]
-    assert repaired(native) == [("result_dropped", "$[1].content[0]")]
-
-
-def test_a_placeholder_is_no_result() -> None:
-    waits = result("toolu_1", "waiting", outcome="input_required", pending_input=AgPendingInput(request_state="secret"))
-    paused = [message("user", "?"), message("assistant", call()), message("tool", waits)]
-
-    assert messages_to_native(paused)[2]["content"] == [answer("toolu_1", *INTERRUPTED, is_error=True)]
-    native = messages_to_native([*paused, message("tool", result("toolu_1", "done"))])
-    assert native[2]["content"] == [answer("toolu_1", text("done"))]
-    assert native.repairs == []
-    with pytest.raises(ReplayError):
-        messages_to_native(paused, missing_results="refuse")
-
-
-def test_the_last_word_on_a_call_counts() -> None:
-    native = messages_to_native(
-        [
-            message("user", "?"),
-            message("assistant", call()),
-            message("tool", result("toolu_1", "half", preliminary=True)),
-            message("tool", result("toolu_1", "whole")),
-            message("tool", result("toolu_1", "late half", preliminary=True)),
-        ]
-    )
-
-    assert native[2]["content"] == [answer("toolu_1", text("whole"))]
-    assert repaired(native) == [("result_dropped", "$[2].content[0]"), ("result_dropped", "$[4].content[0]")]
-
-
-def test_a_call_that_only_announces_a_result_out_of_sight_is_none() -> None:
-    announced = call("toolu_1", "unknown", tool_metadata={"agjson/synthesized": True})
-    native = messages_to_native([message("user", "?"), message("assistant", announced), message("tool", result())])
-
-    assert native == [{"role": "user", "content": [text("?")]}]
 
 
 # Ids, names, inputs
