@@ -48,7 +48,7 @@ def make_app(store: str | None = None, seconds_per_event: float = SECONDS_PER_EV
     agent = AnthropicAgent(client, model="claude-sonnet-5-5", tools=[get_rate])
     app = AgentApp(agent, store=SQLiteThreadStore(store) if store else None)
     files = [Route("/", _file("page.html")), Route("/read_stream.mjs", _file("read_stream.mjs"))]
-    return Starlette(routes=[*files, Mount("/", app)], lifespan=lambda _: app.running())
+    return Starlette(routes=[*files, Mount("/", app)], lifespan=app.running)
 
 
 def recorded_client(recording: Path, seconds_per_event: float) -> AsyncAnthropic:

@@ -1,7 +1,8 @@
 """A chat in the terminal with any AgJSON server, such as examples/anthropic_server.py.
 
-Type a message, or /stop while the agent answers, or /quit. Ctrl-C leaves; the turn goes on at the server, and --thread
-comes back to it. A server that restarts in the middle of an answer is waited for.
+Type a message, or /stop while the agent answers, or /quit. What the agent asks is answered by yes, or by no and why.
+Ctrl-C leaves; the turn goes on at the server, or waits there, and --thread comes back to it. A server that restarts in
+the middle of an answer, or while it waits for yours, is waited for.
 """
 
 from __future__ import annotations
@@ -127,12 +128,14 @@ class Chat:
 
     async def _answer(self, turn: Turn | None, *, with_user: bool = False) -> None:
         """Show a turn, and those that follow from what it asks of the user."""
+        send_again: Callable[[], Turn] | None = None
         try:
             while turn is not None:
-                turn = await self._show(turn, with_user)
-                with_user = False
+                turn = await self._show(turn, with_user, send_again)
+                with_user, send_again = False, None
                 if turn.open_asks:
-                    turn = await self._resume(turn.open_asks)
+                    send_again = await self._answers_to(turn)
+                    turn = None if send_again is None else send_again()
                 elif turn.open_calls:
                     turn = await self._bring(turn.open_calls)
                 else:
@@ -140,8 +143,11 @@ class Chat:
         except ClientError as error:
             self._screen.note(str(error))
 
-    async def _show(self, turn: Turn, with_user: bool) -> Turn:
-        """Show a turn to its end. It may outlive its server: then it is taken up from the next one."""
+    async def _show(self, turn: Turn, with_user: bool, send_again: Callable[[], Turn] | None) -> Turn:
+        """Show a turn to its end. It may outlive its server: then it is taken up from the next one.
+
+        `send_again` makes the turn anew where no server was there to take its input.
+        """
         waiting = False
         try:
             while True:
@@ -153,12 +159,16 @@ class Chat:
                         self._screen.show(event, with_user=with_user)
                     return turn
                 except ConnectionLostError as error:
-                    if turn.last_event_id is None or error.code not in ("retries_used_up", "unreachable"):
+                    is_new = turn.last_event_id is None
+                    if error.code not in ("retries_used_up", "unreachable") or (is_new and send_again is None):
                         raise
                     if not waiting:
                         self._screen.note("the server has gone; waiting for it (Ctrl-C leaves)")
                     waiting = True
-                    turn = self._client.attach(self._thread_id, turn.last_event_id)
+                    if is_new and send_again is not None:
+                        turn = send_again()
+                    else:
+                        turn = self._client.attach(self._thread_id, turn.last_event_id)
         finally:
             self._turn = None
             self._screen.line("")
@@ -169,14 +179,21 @@ class Chat:
         except ClientError as error:
             self._screen.note(str(error))
 
-    async def _resume(self, asks: Sequence[AgPausedAsk]) -> Turn | None:
+    async def _answers_to(self, turn: Turn) -> Callable[[], Turn] | None:
+        """Ask the user what a turn asks; returns what sends the answers. None: the user has gone."""
+        calls = {
+            block.tool_call_id: block
+            for message in turn.result.messages
+            for block in message.content
+            if isinstance(block, ToolCallBlock)
+        }
         answers: list[AgHitlAnswer] = []
-        for ask in asks:
-            answer = await self._answer_to(ask)
+        for ask in turn.open_asks:
+            answer = await self._answer_to(ask, calls.get(ask.tool_call_id or ""))
             if answer is None:
                 return None
             answers.append(answer)
-        return self._client.resume(self._thread_id, answers, capabilities=CAPABILITIES)
+        return lambda: self._client.resume(self._thread_id, answers, capabilities=CAPABILITIES)
 
     async def _bring(self, calls: Sequence[ToolCallBlock]) -> Turn | None:
         results: list[AgToolResult] = []
@@ -187,8 +204,10 @@ class Chat:
             results.append(AgToolResult(tool_call_id=call.tool_call_id, content=[TextBlock(text=line)]))
         return self._client.tool_result(self._thread_id, results, capabilities=CAPABILITIES)
 
-    async def _answer_to(self, ask: AgPausedAsk) -> AgHitlAnswer | None:
+    async def _answer_to(self, ask: AgPausedAsk, call: ToolCallBlock | None) -> AgHitlAnswer | None:
         """Ask the user until the answer fits; None: the user has gone, and the ask stays open."""
+        if call is not None:  # whoever agrees has to see to what
+            self._screen.line(f"  {shown_word(call.name)} {as_json(call.input)}")
         for choice in ask.choices or ():
             self._screen.line(f"  {shown_word(choice.id)}: {shown_word(choice.label)}")
         for mode in ask.grant_modes or ():

@@ -97,6 +97,8 @@ class Agent(ABC):
     def _invoke(self, invocation: Invocation) -> AsyncIterable[Any] | Iterable[Any]:
         """Call the framework and yield its native events: by an asynchronous iterator or a plain one.
 
+        No tool runs before the first event is asked for: only then is the right to run what was approved taken.
+
         It is read to its end, on one task or thread, and closed in any case (``aclose`` or ``close``). What it raises
         becomes `turn.error`. It need not yield a terminal: where it ends, the driver pushes a `HostEnd`, unless the
         last event was one of its own. A plain iterator may block; `run` then reads it in a thread, and calls its
@@ -193,7 +195,8 @@ class Agent(ABC):
             ag_input: as for `run`.
             store: where the thread is kept; None: where the agent keeps it.
             approvals: the ledger; None: that of the agent.
-            owner: who the thread belongs to if it begins with this run, and so may answer its asks.
+            owner: who runs it: the thread belongs to them if it begins with this run, its asks are put to them, and
+                answers count only for asks that were. None: the one to whom the thread belongs.
             on_paused: what a start may do to a thread that waits for answers; None: as the agent says.
             on_failure: decides what the stream says of an exception, and sees to its log; None: what the exception
                 says.

@@ -26,6 +26,7 @@ from agjson.types import (
     PausedOutcome,
     ResumeInput,
     StartInput,
+    TextBlock,
     ToolCallBlock,
     ToolResultBlock,
     TurnDone,
@@ -60,7 +61,8 @@ class Case:
         decisions: what was decided about the asks that the run goes on from, if it goes on.
         held: the safe calls that run with them.
         shown: the asks that a person can answer after this input, by id, with their tokens.
-        unknown: results for calls of earlier runs of which nobody knows whether they ran.
+        unknown: results for calls of earlier runs that should have told them: of calls that may or may not have run,
+            that have run, and that were refused.
     """
 
     input: AgInput
@@ -152,7 +154,8 @@ class Asking:
         shown = {ask.ask_id: ask for ask in issuing.waiting(book, policy, self._thread_id, self._owner)}
         decisions: list[Decision] = []
         held: list[CallRequest] = []
-        for turn_id in self._ready(book):
+        # A start that answers nothing leaves behind whatever was decided: no run goes on from it.
+        for turn_id in () if _leaves_behind(ag_input) else self._ready(book):
             claim = claiming.claim(book, policy, self._thread_id, turn_id, claimed_by=ag_input.turn_id)
             decisions += claim.decisions
             held += claim.held
@@ -182,14 +185,30 @@ class Asking:
         return answering.progress(book, self._ledger.policy, self._thread_id, self._owner).ready
 
     def _unknown(self, book: Book, thread: Thread) -> tuple[AgToolResult, ...]:
-        """Results for calls that were allowed and have none, where nobody waits for one any more."""
+        """Results for calls that were decided on and have none, where nobody waits for one any more."""
         from agjson.approvals import claiming
 
         open_calls = _calls_without_result(thread)
         if not open_calls:
             return ()
-        lost = claiming.unknown_calls(book, self._thread_id)
-        return tuple(claiming.unknown_result(call) for call in lost if call.call_id in open_calls)
+        unknown = claiming.unknown_calls(book, self._thread_id)
+        # The ledger learns of an end before anybody else: a process may die in between.
+        unseen = claiming.ended_calls(book, self._thread_id)
+        results = {call.call_id: claiming.lost_result(call) for call in unseen}
+        results |= {call.call_id: claiming.unknown_result(call) for call in unknown}
+        results |= {id: _refusal(id) for id in self._refused(book)}
+        return tuple(result for id, result in results.items() if id in open_calls)
+
+    def _refused(self, book: Book) -> set[str]:
+        """The calls that were not allowed: a run that was to say so may have been broken off before."""
+        refused: set[str] = set()
+        for record in book.asks(self._thread_id):
+            if record.call is None or (record.outcome != "denied" and record.state != "expired"):
+                continue
+            batch = book.batch(self._thread_id, record.turn_id)
+            if batch is not None and batch.claimed_by is not None:
+                refused.add(record.call.call_id)
+        return refused
 
     async def begin(
         self, lease: ThreadLease, ag_input: AgInput, turn_id: str, lost_thread: Thread, *, goes_on: bool
@@ -216,7 +235,7 @@ class Asking:
             self._apply(book, ag_input, turn_id)
             if not goes_on:
                 return []
-            if isinstance(ag_input, StartInput) and not named_asks(ag_input):
+            if _leaves_behind(ag_input):
                 issuing.give_up(book, thread_id)
                 return []
             ready = self._ready(book)
@@ -370,6 +389,17 @@ class Asking:
             await self._ledger.store.transact(undone)
         except _Undo as done:
             return done.result
+
+
+def _leaves_behind(ag_input: AgInput) -> bool:
+    """Whether an input gives up the asks of its thread."""
+    return isinstance(ag_input, StartInput) and not named_asks(ag_input)
+
+
+def _refusal(call_id: str) -> AgToolResult:
+    return AgToolResult(
+        tool_call_id=call_id, content=[TextBlock(text="This call was not allowed, and did not run.")], outcome="denied"
+    )
 
 
 def _said(record: AskRecord, state: str) -> AgHitlAnswer | None:

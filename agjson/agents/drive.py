@@ -184,7 +184,8 @@ async def _heard(agent: AgentParts, lease: ThreadLease, ag_input: AgInput, trigg
         return Run(agent, ag_input, lease.thread, trigger)
     from agjson.agents.asking import Asking
 
-    owner = agent.owner if lease.thread is None else lease.thread.owner
+    # Whoever runs the thread, if the host says it: its asks are put to them, and only they can answer.
+    owner = agent.owner if lease.thread is None or agent.owner is not None else lease.thread.owner
     asking = Asking(agent.approvals, ag_input.thread_id, owner)
     case = await asking.hear(ag_input, lease.thread)
     return Run(agent, ag_input, lease.thread, trigger, asking=asking, case=case)

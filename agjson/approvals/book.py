@@ -165,6 +165,17 @@ class LedgerStore(ABC):
             Exception: whatever `work` raises; nothing that it has written is kept then.
         """
 
+    async def read(self, work: Callable[[Book], T]) -> T:
+        """Look at the records as they are at one moment. The default is a transaction.
+
+        Args:
+            work: what to do; it must not write.
+
+        Raises:
+            Exception: whatever `work` raises.
+        """
+        return await self.transact(work)
+
     async def begin(self, lease: ThreadLease, turn_id: str, thread: Thread, work: Callable[[Book], T]) -> T:
         """Run something on the records, and begin a turn because of it: both, or none, where the store can see to it.
 

@@ -28,6 +28,8 @@ __all__ = [
     "claim",
     "close",
     "decisions_of",
+    "ended_calls",
+    "lost_result",
     "record_outcome",
     "recover",
     "unknown_calls",
@@ -38,6 +40,7 @@ OUTCOME_UNKNOWN = "outcome_unknown"
 """The `errorCode` of a call that was allowed and may or may not have run."""
 
 _YES: frozenset[AskState] = frozenset(("resolved", "met"))
+_ENDED: frozenset[AgToolOutcome] = frozenset(("ok", "error"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -390,13 +393,49 @@ def unknown_calls(book: Book, thread_id: str) -> list[CallRequest]:
     return list(unknown.values())
 
 
+def ended_calls(book: Book, thread_id: str) -> list[CallRequest]:
+    """The calls of a thread that ran to their end, as the ledger knows, which hears of it first.
+
+    Whoever finds one without a result in the thread knows that its process was lost in between.
+
+    Args:
+        book: the records.
+        thread_id: the thread.
+    """
+    records = book.asks(thread_id)
+    ended: dict[str, CallRequest] = {}
+    for record in records:
+        if record.state == "done" and record.call is not None and record.outcome in _ENDED:
+            arguments = record.call.arguments if record.arguments is UNSET else record.arguments
+            ended[record.call.call_id] = replace(record.call, arguments=arguments)
+    for turn_id in dict.fromkeys(record.turn_id for record in records):
+        batch = book.batch(thread_id, turn_id)
+        if batch is not None:
+            ended.update((call.call_id, call) for call in batch.held if batch.outcomes.get(call.call_id) in _ENDED)
+    return list(ended.values())
+
+
 def unknown_result(call: CallRequest) -> AgToolResult:
     """The visible result of a call that may or may not have run (spec §2.2).
 
     Args:
         call: the call.
     """
-    text = "It is not known whether this call ran: the process that ran it was lost. It was not run again."
+    return _no_result(
+        call, "It is not known whether this call ran: the process that ran it was lost. It was not run again."
+    )
+
+
+def lost_result(call: CallRequest) -> AgToolResult:
+    """The visible result of a call that ran, and whose own result was lost (spec §2.2).
+
+    Args:
+        call: the call.
+    """
+    return _no_result(call, "This call ran, but its result was lost with its process. It was not run again.")
+
+
+def _no_result(call: CallRequest, text: str) -> AgToolResult:
     return AgToolResult(
         tool_call_id=call.call_id,
         content=[TextBlock(text=text)],

@@ -62,7 +62,7 @@ class Ledger:
         def rule_of(book: Book, call: CallRequest) -> StandingRule | None:
             return standing.standing_rule(book, self.policy, call, thread_id=thread_id, owner=owner)
 
-        return await self._do(lambda book: plan(calls, is_gated, lambda call: rule_of(book, call)))
+        return await self.store.read(lambda book: plan(calls, is_gated, lambda call: rule_of(book, call)))
 
     async def issue(
         self,
@@ -110,7 +110,7 @@ class Ledger:
             thread_id: the thread.
             owner: who wants to know; the asks of others are not there.
         """
-        return await self._do(lambda book: answering.progress(book, self.policy, thread_id, owner))
+        return await self.store.read(lambda book: answering.progress(book, self.policy, thread_id, owner))
 
     async def give_up(self, thread_id: str, turn_id: str | None = None) -> list[AskRecord]:
         """Leave the asks of a thread behind; no answer to them counts any more.
@@ -136,7 +136,7 @@ class Ledger:
             thread_id: the thread.
             turn_id: only those of this turn.
         """
-        return await self._do(lambda book: book.asks(thread_id, turn_id))
+        return await self.store.read(lambda book: book.asks(thread_id, turn_id))
 
     async def batch(self, thread_id: str, turn_id: str) -> BatchRecord | None:
         """The batch of a turn; None: it has asked nothing.
@@ -145,7 +145,7 @@ class Ledger:
             thread_id: the thread.
             turn_id: the turn.
         """
-        return await self._do(lambda book: book.batch(thread_id, turn_id))
+        return await self.store.read(lambda book: book.batch(thread_id, turn_id))
 
     # Answers
 
@@ -311,7 +311,7 @@ class Ledger:
             owner: whose.
             thread_id: only those that count in this thread.
         """
-        return await self._do(lambda book: standing.rules(book, self.policy, owner=owner, thread_id=thread_id))
+        return await self.store.read(lambda book: standing.rules(book, self.policy, owner=owner, thread_id=thread_id))
 
     async def _do(self, work: Callable[[Book], T]) -> T:
         return await self.store.transact(work)

@@ -73,6 +73,14 @@ class SQLiteLedgerStore(LedgerStore):
         """
         return await self._threads.write(self.within(work))
 
+    async def read(self, work: Callable[[Book], T]) -> T:
+        """Look at the records, beside whoever writes; as `LedgerStore.read`.
+
+        Raises:
+            StoreError: the file cannot be read, or `work` writes.
+        """
+        return await self._threads.read(self.within(work))
+
     def within(self, work: Callable[[Book], T]) -> Work[T]:
         """The same for a transaction that is somebody else's, as that in which a turn begins (`ThreadLease.begin`).
 

@@ -352,6 +352,18 @@ class SQLiteThreadStore(SharedThreadStore):
 
     # For what else is kept in the file
 
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run something that reads, beside whoever writes; it sees all that was committed before, at one moment.
+
+        Args:
+            work: what to do with the connection, which refuses to write.
+
+        Raises:
+            StoreError: it cannot be done.
+            Exception: whatever `work` raises.
+        """
+        return await self._database().read(work)
+
     async def write(self, work: Callable[[sqlite3.Connection], T], *, single: bool = False) -> T:
         """Run something in a transaction of the store; returns when it is committed.
 

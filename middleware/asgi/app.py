@@ -20,9 +20,11 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore
+from agjson.agents.thread import calls_of
 from agjson.approvals import Ledger, tokens_of, with_tokens
 from agjson.errors import DecodeError, EncodeError
 from agjson.fold import snapshot
+from agjson.middleware.asgi.arguments import check_kind, check_word
 from agjson.middleware.asgi.errors import Refusal, error_response, new_error_id, refusal_of, refusal_of_host
 from agjson.middleware.asgi.readers import Reader
 from agjson.middleware.asgi.redaction import Redactor, secrets_of
@@ -31,7 +33,7 @@ from agjson.middleware.asgi.runs import OnDisconnect, Runs
 from agjson.middleware.asgi.shutdown import on_signals
 from agjson.middleware.asgi.sse import EventStream
 from agjson.middleware.asgi.trust import Trust
-from agjson.types import AgCapabilities, AgInput, AgPushNotification, StartInput
+from agjson.types import AgCapabilities, AgInput, AgPausedAsk, AgPushNotification, StartInput
 from agjson.wire import decode_input, encode
 from agjson.wire.sse import parse_event_id
 
@@ -42,6 +44,8 @@ _T = TypeVar("_T")
 
 # A thread and a turn, percent-encoded, fit into the longest line of a request that common servers take (8 KiB).
 _MAX_ID_BYTES = 1024
+# Over a day nobody waits; and it must be a number that readers take.
+_LONGEST_RETRY = 86400
 # Read in a few milliseconds, whatever is in it.
 _SMALL_BODY = 16 * 1024
 
@@ -86,6 +90,8 @@ class AgentApp(Starlette):
         max_runs_per_owner: how many of them for one owner; None: as many as in all.
         max_readers: how many streams may be open at once.
         keep_alive: after how many silent seconds a stream sends a comment.
+        retry: after how many seconds a client whose stream has broken off is to come back, as each stream tells it
+            (``retry:``): browsers wait for three to five unless they are told. None: streams do not tell.
         coalesce: over how many seconds text deltas are joined; 0: not at all. The first one is never held back.
         replay_bytes: how many bytes of a running turn's stream are kept for readers that are late, and how many of all
             ended turns together. A `SharedThreadStore` has the rest.
@@ -94,7 +100,8 @@ class AgentApp(Starlette):
         debug: clients get exceptions as they are.
 
     Raises:
-        ValueError: a limit that is not positive.
+        ValueError: a limit that is not positive, a word that a setting does not know.
+        TypeError: an argument of another kind than its name says.
     """
 
     def __init__(
@@ -112,6 +119,7 @@ class AgentApp(Starlette):
         max_runs_per_owner: int | None = None,
         max_readers: int = 4096,
         keep_alive: float = 15.0,
+        retry: float | None = 1.0,
         coalesce: float = 0.0,
         replay_bytes: int = 16 * 1024 * 1024,
         poll: float = 0.25,
@@ -130,6 +138,16 @@ class AgentApp(Starlette):
                 raise ValueError(f"{name} must be positive")
         if coalesce < 0 or (max_runs_per_owner is not None and max_runs_per_owner < 1):
             raise ValueError("coalesce must not be negative, max_runs_per_owner at least 1")
+        if retry is not None and not 0 <= retry <= _LONGEST_RETRY:
+            raise ValueError(f"retry must be 0 to {_LONGEST_RETRY} seconds, or None")
+        check_kind("agent", agent, Agent)
+        check_kind("store", store, ThreadStore, "load", "acquire", optional=True)
+        check_kind("approvals", approvals, Ledger, optional=True)
+        check_kind("trust", trust, Trust, optional=True)
+        if authorize is not None and not callable(authorize):
+            raise TypeError(f"authorize must be a function, not {type(authorize).__name__}")
+        check_word("on_disconnect", on_disconnect, OnDisconnect)
+        check_word("on_paused", on_paused, OnPaused, optional=True)
         # Starlette's own debug mode would answer with a traceback.
         super().__init__()
         self.router = Router(default=self._serve, redirect_slashes=False, lifespan=_lifespan)
@@ -138,6 +156,7 @@ class AgentApp(Starlette):
         self._trust = Trust() if trust is None else trust
         self._max_body_bytes = max_body_bytes
         self._keep_alive = keep_alive
+        self._retry = retry
         self._shutdown_timeout = shutdown_timeout
         self._debug = debug
         self._runs = Runs(
@@ -158,12 +177,15 @@ class AgentApp(Starlette):
     # The life of the server
 
     @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
+    async def running(self, host: object = None) -> AsyncIterator[None]:
         """The time in which the app serves; at its end, and at the signals that end the server, every run is stopped.
 
         The lifespan of the app is this. A host that mounts the app enters it in its own lifespan, since servers run
-        that of the outermost application alone. Without it the app serves all the same, and the server's end cuts runs
-        off as a crash does.
+        that of the outermost application alone; ``lifespan=app.running`` where it has none. Without it the app serves
+        all the same, and the server's end cuts runs off as a crash does.
+
+        Args:
+            host: the application whose lifespan this is, which hands itself over; not looked at.
         """
         self._runs.closing = False
         loop = asyncio.get_running_loop()
@@ -309,7 +331,7 @@ class AgentApp(Starlette):
         return policy is not None and bool(await _asked(policy, config, request))
 
     def _stream(self, reader: Reader) -> Response:
-        return EventStream(reader.chunks(self._keep_alive), reader.close)
+        return EventStream(reader.chunks(self._keep_alive, self._retry), reader.close)
 
     # Threads
 
@@ -324,14 +346,14 @@ class AgentApp(Starlette):
             events = snapshot(thread.result, seq=max(last + 1 - len(events), 0))
         if any(ask.token is not None for ask in asks):
             tokens = tokens_of(asks)
-            events = tuple(with_tokens(event, tokens) for event in events)
+            events = [with_tokens(event, tokens) for event in events]
         return _json(
             {
                 "threadId": thread_id,
                 "turnId": standing.turn_id,
                 "lastEventId": standing.last_event_id,
                 "events": events,
-                "pending": {"calls": thread.pending.open_calls, "asks": asks},
+                "pending": _pending(thread, asks),
             }
         )
 
@@ -346,7 +368,7 @@ class AgentApp(Starlette):
 
 @asynccontextmanager
 async def _lifespan(app: Any) -> AsyncIterator[None]:
-    async with app.running():
+    async with app.running(app):
         yield
 
 
@@ -357,6 +379,17 @@ async def _asked(function: Callable[..., Any], *arguments: Any) -> Any:
         return await answer if inspect.isawaitable(answer) else answer
     except (HTTPException, PermissionError) as error:
         raise refusal_of_host(error) from None
+
+
+def _pending(thread: Thread, asks: list[AgPausedAsk]) -> dict[str, Any]:
+    """What a thread waits for; a call by its id, and once more with what its tool has to know."""
+    ids = thread.pending.open_calls
+    blocks = calls_of(thread.result.messages) if ids else {}
+    calls = [
+        {"toolCallId": id, "name": blocks[id].name, "input": blocks[id].input} if id in blocks else {"toolCallId": id}
+        for id in ids
+    ]
+    return {"calls": ids, "toolCalls": calls, "asks": asks}
 
 
 def _json(value: object, status: int = 200) -> Response:

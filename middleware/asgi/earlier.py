@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from agjson.fold import Reducer
-from agjson.middleware.asgi.channel import Channel, event_of
+from agjson.middleware.asgi.relay import Relay, event_of
 from agjson.types import AgReduceResult, MessageEnd, MessageRemove, MessageStart, TurnAbort, TurnDone, TurnError
 from agjson.wire import ingest_event
 
@@ -25,7 +25,7 @@ _TELLING = tuple(
 
 
 class Earlier:
-    """The fold of a turn whose channel drops its oldest events. It costs something from the first of them on.
+    """The fold of a turn whose relay drops its oldest events. It costs something from the first of them on.
 
     Args:
         before: the fold of the thread before the turn.
@@ -40,7 +40,7 @@ class Earlier:
 
     @property
     def has_begun(self) -> bool:
-        """The channel has dropped events."""
+        """The relay has dropped events."""
         return self._reducer is not None
 
     def take(self, frames: Sequence[bytes], first: int) -> None:
@@ -54,17 +54,17 @@ class Earlier:
             self._reducer = Reducer(self._before)
         self._fold(frames[max(0, self._next - first) :])
 
-    def snapshot(self, channel: Channel) -> tuple[AgReduceResult, int]:
+    def snapshot(self, relay: Relay) -> tuple[AgReduceResult, int]:
         """The fold of the thread, the turn included as far as it goes.
 
         Args:
-            channel: that of the turn; it has begun to drop events.
+            relay: that of the turn; it has begun to drop events.
 
         Returns:
             The fold, and the ordinal of the last event in it.
         """
         assert self._reducer is not None
-        frames = channel.frames(self._next)
+        frames = relay.frames(self._next)
         opened = dict(self._open)
         best = 0 if not opened else None
         for count, frame in enumerate(frames, 1):

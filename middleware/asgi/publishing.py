@@ -13,8 +13,8 @@ from time import monotonic
 from typing import Any, Protocol
 
 from agjson.agents import Thread, ThreadLease, ThreadStore
-from agjson.middleware.asgi.channel import Framer
 from agjson.middleware.asgi.coalescing import Coalescer
+from agjson.middleware.asgi.relay import Framer
 from agjson.types import AgStreamEvent
 
 __all__ = ["Publisher", "PublishingLease", "PublishingStore"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 
-from agjson.middleware.asgi.channel import Channel
+from agjson.middleware.asgi.relay import Relay
 from agjson.middleware.asgi.tailing import TurnLog
-from agjson.wire.sse import sse_comment
+from agjson.wire.sse import encode_sse, sse_comment
 
 __all__ = ["Reader"]
 
@@ -21,56 +21,59 @@ _BURST = 0.001
 class Reader:
     """A position in the stream of a turn.
 
-    What the channel does not have any more comes from the log, where there is one; without, the stream breaks off, and
+    What the relay does not have any more comes from the log, where there is one; without, the stream breaks off, and
     the client hears that it must resync when it re-attaches.
 
     Args:
-        channel: the events that are here.
+        relay: the events that are here.
         at: the ordinal of the first event wanted.
         log: the events that are stored; None: there is no log.
         on_close: called once when the reader has gone.
     """
 
     def __init__(
-        self, channel: Channel, at: int, log: TurnLog | None = None, on_close: Callable[[], None] | None = None
+        self, relay: Relay, at: int, log: TurnLog | None = None, on_close: Callable[[], None] | None = None
     ) -> None:
-        self._channel = channel
+        self._relay = relay
         self._at = at
         self._log = log
         self._on_close = on_close
 
-    async def chunks(self, keep_alive: float) -> AsyncGenerator[bytes, None]:
+    async def chunks(self, keep_alive: float, retry: float | None = None) -> AsyncGenerator[bytes, None]:
         """The rest of the stream. The first chunk comes at once, if only to say that there is a stream.
 
         Args:
             keep_alive: after how many silent seconds a comment is sent.
+            retry: after how many seconds a client whose stream has broken off is to come back; None: it is not told.
         """
-        channel = self._channel
+        relay = self._relay
         silence = _Silence(keep_alive)
         is_first = True
+        # By itself it dispatches nothing.
+        head = b"" if retry is None else encode_sse(None, retry=round(retry * 1000))
         try:
             while True:
-                if self._at >= channel.next:
-                    if channel.ended:
+                if self._at >= relay.next:
+                    if relay.ended:
                         return
-                    if is_first or not await silence.wait(channel):
+                    if is_first or not await silence.wait(relay):
                         silence.broken()
-                        yield _COMMENT
-                        is_first = False
+                        yield head or _COMMENT
+                        is_first, head = False, b""
                     continue
-                if self._at < channel.base:
+                if self._at < relay.base:
                     piece = await self._from_log()
                     if not piece:
                         return
                 else:
                     if silence.lasts_less_than(_BURST):
                         await self._gather(silence)
-                        if self._at < channel.base:
+                        if self._at < relay.base:
                             continue
-                    piece, self._at = channel.take(self._at, _CHUNK)
-                is_first = False
+                    piece, self._at = relay.take(self._at, _CHUNK)
                 silence.broken()
-                yield piece
+                yield head + piece if head else piece
+                is_first, head = False, b""
         finally:
             silence.close()
 
@@ -81,13 +84,11 @@ class Reader:
             on_close()
 
     async def _gather(self, silence: _Silence) -> None:
-        channel, come = self._channel, self._at
-        # Not so much that the channel drops what is waited for.
-        enough = channel.published + min(_CHUNK, channel.max_bytes // 8)
-        while (
-            come < channel.next and channel.published < enough and not channel.ended and silence.lasts_less_than(_BURST)
-        ):
-            come = channel.next
+        relay, come = self._relay, self._at
+        # Not so much that the relay drops what is waited for.
+        enough = relay.published + min(_CHUNK, relay.max_bytes // 8)
+        while come < relay.next and relay.published < enough and not relay.ended and silence.lasts_less_than(_BURST):
+            come = relay.next
             await asyncio.sleep(0)
 
     async def _from_log(self) -> bytes:
@@ -97,7 +98,7 @@ class Reader:
             frames = await self._log.frames(self._at)
         except LookupError:
             return b""
-        # The channel may have begun meanwhile where these end, or before.
+        # The relay may have begun meanwhile where these end, or before.
         self._at += len(frames)
         return b"".join(frames)
 
@@ -124,17 +125,17 @@ class _Silence:
         """Whether something was said only just now."""
         return self._loop.time() - self._since < seconds
 
-    async def wait(self, channel: Channel) -> bool:
+    async def wait(self, relay: Relay) -> bool:
         """Wait for news; false: it was silent for too long."""
         if self._timer is None:
             self._set_timer()
-        news = self._news = channel.news()
+        news = self._news = relay.news()
         heard = False
         try:
             heard = await news
         finally:
             if not heard:
-                channel.forget(news)
+                relay.forget(news)
         return heard
 
     def close(self) -> None:

@@ -14,11 +14,11 @@ from typing import Literal, TypeAlias
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore, UnknownThreadError, recover
 from agjson.approvals import Ledger
 from agjson.failures import Failure, trace_of
-from agjson.middleware.asgi.channel import Channel, Framer
 from agjson.middleware.asgi.earlier import Earlier
 from agjson.middleware.asgi.errors import TurnExistsError, new_error_id
 from agjson.middleware.asgi.publishing import PublishingLease, PublishingStore
 from agjson.middleware.asgi.redaction import Redactor, secrets_of
+from agjson.middleware.asgi.relay import Framer, Relay
 from agjson.types import AgInput, AgStreamEvent, StartInput
 from agjson.wire import to_dict
 
@@ -46,15 +46,15 @@ class Run:
         folds: what is kept no more is folded, as no log has it.
         debug: exceptions are told as they are.
         on_admitted: called when the run has the sole right to its thread.
-        on_ended: called when the run is over and its channel is complete.
+        on_ended: called when the run is over and its relay is complete.
 
     Attributes:
         ag_input: as given.
         owner: as given.
         digest: as given.
         begun: done when the turn has begun; fails with what the input was refused for.
-        channel: the stream; None until the turn has begun.
-        earlier: the fold of what the channel does not have any more; None: it is not folded.
+        relay: the stream; None until the turn has begun.
+        earlier: the fold of what the relay does not have any more; None: it is not folded.
         is_stored: the thread is saved: what is left is to tell the readers.
         readers: how many read it here.
     """
@@ -77,7 +77,7 @@ class Run:
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Perhaps nobody is there any more to hear of it.
         self.begun.add_done_callback(lambda begun: begun.cancelled() or begun.exception())
-        self.channel: Channel | None = None
+        self.relay: Relay | None = None
         self.earlier: Earlier | None = None
         self.is_stored = False
         self.readers = 0
@@ -100,7 +100,7 @@ class Run:
     @property
     def turn_id(self) -> str:
         """Its turn: that of the input until it has begun, and then the one that the driver has chosen."""
-        return self.ag_input.turn_id if self.channel is None else self.channel.turn_id
+        return self.ag_input.turn_id if self.relay is None else self.relay.turn_id
 
     def start(
         self,
@@ -166,14 +166,14 @@ class Run:
         self._thread = thread
         self.earlier = Earlier(thread.result) if self._folds else None
         on_drop = None if self.earlier is None else self.earlier.take
-        self.channel = Channel(turn_id, max_bytes=self._replay_bytes, on_drop=on_drop)
+        self.relay = Relay(turn_id, max_bytes=self._replay_bytes, on_drop=on_drop)
         if not self.begun.done():
             self.begun.set_result(None)
 
     def publish(self, frames: Sequence[bytes]) -> None:
         """Events for the readers."""
-        if self.channel is not None:
-            self.channel.publish(frames)
+        if self.relay is not None:
+            self.relay.publish(frames)
 
     def stored(self) -> None:
         """The thread is saved."""
@@ -203,7 +203,7 @@ class Run:
     def _redactor(self) -> Redactor | None:
         """What knows the secrets of the run; None where they cannot be collected, so that no word may be logged."""
         try:
-            events = [] if self.channel is None else [json.loads(event) for event in self.channel.events()]
+            events = [] if self.relay is None else [json.loads(event) for event in self.relay.events()]
             if self._lease is not None:
                 events += [to_dict(event) for event in self._lease.waiting()]
             return Redactor(secrets_of(self.ag_input, self._thread, events))
@@ -244,11 +244,11 @@ class Run:
             self._close()
 
     def _close(self) -> None:
-        channel = self.channel
-        if channel is not None:
-            if channel.next == 0 and self._thread is not None:
+        relay = self.relay
+        if relay is not None:
+            if relay.next == 0 and self._thread is not None:
                 # It was cut off between its beginning and its first event: the store has recovered it in this way.
-                told = recover(self._thread, channel.turn_id, ()).events
-                channel.publish(Framer(channel.turn_id).frames(told))
-            channel.end()
+                told = recover(self._thread, relay.turn_id, ()).events
+                relay.publish(Framer(relay.turn_id).frames(told))
+            relay.end()
         self._on_ended(self)

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from agjson.agents import Agent, OnPaused, SharedThreadStore, Thread, ThreadBusyError, ThreadStore
 from agjson.approvals import Ledger, tokens_of
-from agjson.middleware.asgi.channel import Channel
 from agjson.middleware.asgi.errors import Refusal, unknown_thread
 from agjson.middleware.asgi.readers import Reader
+from agjson.middleware.asgi.relay import Relay
 from agjson.middleware.asgi.run import Run
 from agjson.middleware.asgi.tailing import Tail, Tokens, TurnLog
 from agjson.types import AgInput, AgPausedAsk
@@ -63,7 +63,7 @@ class _Latest(NamedTuple):
 class _Ended(NamedTuple):
     """What is kept of a run that has ended."""
 
-    channel: Channel
+    relay: Relay
     owner: str | None
     digest: bytes
 
@@ -196,12 +196,12 @@ class Runs:
         if (
             standing.turn_id is None
             or run is None
-            or run.channel is None
+            or run.relay is None
             or run.earlier is None
             or not run.earlier.has_begun
         ):
             return standing
-        result, last_seq = run.earlier.snapshot(run.channel)
+        result, last_seq = run.earlier.snapshot(run.relay)
         thread = standing.thread or Thread(thread_id=thread_id)
         return Standing(
             dataclasses.replace(thread, result=result), standing.turn_id, event_id(standing.turn_id, last_seq)
@@ -209,16 +209,16 @@ class Runs:
 
     async def _latest(self, thread_id: str) -> _Latest | None:
         run = self._begun(thread_id)
-        if run is not None and run.channel is not None:
+        if run is not None and run.relay is not None:
             ended = run.is_stored
-            return _Latest(run.channel.turn_id, run.channel.next - 1 if ended else -1, ended, run.owner)
+            return _Latest(run.relay.turn_id, run.relay.next - 1 if ended else -1, ended, run.owner)
         if self._shared is not None:
             logged = await self._shared.latest_turn(thread_id)
             if logged is None:
                 return None
             return _Latest(logged.turn_id, logged.last_seq if logged.ended else -1, logged.ended, logged.owner)
         kept = self._ended.get(thread_id)
-        return None if kept is None else _Latest(kept.channel.turn_id, kept.channel.next - 1, True, kept.owner)
+        return None if kept is None else _Latest(kept.relay.turn_id, kept.relay.next - 1, True, kept.owner)
 
     # Runs
 
@@ -234,6 +234,7 @@ class Runs:
             Refusal: a limit is reached, or the thread is busy.
             AgJSONError: the thread or the agent cannot take the input.
         """
+        await self._until_closed(ag_input.thread_id, owner)
         if self.closing:
             raise _shutting_down()
         if len(self._open) >= self._max_runs or (
@@ -267,6 +268,13 @@ class Runs:
             raise
         return run
 
+    async def _until_closed(self, thread_id: str, owner: str | None) -> None:
+        """Wait while a run is being closed whose end its readers have: they may send the next input at once."""
+        before = self._active.get(thread_id)
+        closing = None if before is None or not before.is_stored else self._open.get(before)
+        if before is not None and closing is not None and before.owner == owner:
+            await asyncio.wait((closing,), timeout=self._agent.close_timeout + 1)
+
     async def _busy(self, error: ThreadBusyError, refused: Run) -> Exception:
         """Why a thread is busy, for who may know."""
         thread_id = refused.thread_id
@@ -299,14 +307,14 @@ class Runs:
             digest: tells the bytes of the request from others.
         """
         run = self._begun(ag_input.thread_id) or self._ended.get(ag_input.thread_id)
-        if run is None or run.channel is None or run.owner != owner or run.digest != digest:
+        if run is None or run.relay is None or run.owner != owner or run.digest != digest:
             return None
         return Refusal(
             409,
             "turn_exists",
             "this input has its turn already: attach to it",
             path="$.turnId",
-            turnId=run.channel.turn_id,
+            turnId=run.relay.turn_id,
         )
 
     async def stop(self, thread_id: str, turn_id: str, owner: str | None) -> None:
@@ -322,7 +330,7 @@ class Runs:
         """
         standing = await self.existing(thread_id, owner)
         run = self._active.get(thread_id)
-        if run is not None and run.channel is not None and run.turn_id == turn_id and not run.is_stored:
+        if run is not None and run.relay is not None and run.turn_id == turn_id and not run.is_stored:
             run.stop("stopped")
             return
         if run is None and self._shared is not None and await self._shared.request_stop(thread_id, turn_id):
@@ -338,22 +346,22 @@ class Runs:
     def _begun(self, thread_id: str) -> Run | None:
         """The run of a thread whose turn has begun; one that may still be refused changes nothing."""
         run = self._active.get(thread_id)
-        return run if run is not None and run.channel is not None else None
+        return run if run is not None and run.relay is not None else None
 
     def _over(self, run: Run) -> None:
         self._open.pop(run, None)
         if self._active.get(run.thread_id) is not run:
             return
         del self._active[run.thread_id]
-        if run.channel is None:
+        if run.relay is None:
             return
         before = self._ended.pop(run.thread_id, None)
         if before is not None:
-            self._ended_bytes -= before.channel.size
-        self._ended[run.thread_id] = _Ended(run.channel, run.owner, run.digest)
-        self._ended_bytes += run.channel.size
+            self._ended_bytes -= before.relay.size
+        self._ended[run.thread_id] = _Ended(run.relay, run.owner, run.digest)
+        self._ended_bytes += run.relay.size
         while self._ended_bytes > self._replay_bytes or len(self._ended) > _MAX_ENDED:
-            self._ended_bytes -= self._ended.pop(next(iter(self._ended))).channel.size
+            self._ended_bytes -= self._ended.pop(next(iter(self._ended))).relay.size
 
     async def _heed_stops(self, store: SharedThreadStore) -> None:
         """Stop what other processes were asked to stop, while anything runs."""
@@ -391,10 +399,10 @@ class Runs:
             run: the run.
             at: the ordinal of the first event wanted.
         """
-        assert run.channel is not None
+        assert run.relay is not None
         run.readers += 1
         log = self._log(run.thread_id, run.turn_id, run.owner)
-        return self._reader(run.channel, at, log, lambda: self._left_run(run))
+        return self._reader(run.relay, at, log, lambda: self._left_run(run))
 
     async def read(
         self, thread_id: str, owner: str | None, turn_id: str | None = None, after: int = -1
@@ -423,17 +431,17 @@ class Runs:
             raise _resync(after)
         run = self._begun(thread_id)
         kept = run or self._ended.get(thread_id)
-        if kept is not None and kept.channel is not None and kept.channel.turn_id == wanted:
-            channel = kept.channel
-            if after >= channel.next:
+        if kept is not None and kept.relay is not None and kept.relay.turn_id == wanted:
+            relay = kept.relay
+            if after >= relay.next:
                 raise _resync(after)
-            if channel.ended and after + 1 == channel.next:
+            if relay.ended and after + 1 == relay.next:
                 return None
-            if after + 1 < channel.base and self._shared is None:
+            if after + 1 < relay.base and self._shared is None:
                 raise _resync(after)
             if run is not None:
                 return self.read_run(run, after + 1)
-            return self._reader(channel, after + 1, self._log(thread_id, wanted, owner), None)
+            return self._reader(relay, after + 1, self._log(thread_id, wanted, owner), None)
         if self._shared is None:
             raise _resync(after)
         log = TurnLog(self._shared, thread_id, wanted, self._tokens_for(thread_id, owner))
@@ -446,16 +454,16 @@ class Runs:
         if latest.ended:
             if after == latest.last_seq:
                 return None
-            channel = Channel(latest.turn_id, max_bytes=self._replay_bytes, first=latest.last_seq + 1)
-            channel.end()
-            return self._reader(channel, after + 1, log, None)
+            relay = Relay(latest.turn_id, max_bytes=self._replay_bytes, first=latest.last_seq + 1)
+            relay.end()
+            return self._reader(relay, after + 1, log, None)
         tail = self._tails.get(key)
-        if tail is None or tail.channel.ended:
-            channel = Channel(latest.turn_id, max_bytes=self._replay_bytes, first=latest.last_seq + 1)
-            tail = self._tails[key] = Tail(log, channel, self._poll)
+        if tail is None or tail.relay.ended:
+            relay = Relay(latest.turn_id, max_bytes=self._replay_bytes, first=latest.last_seq + 1)
+            tail = self._tails[key] = Tail(log, relay, self._poll)
             tail.start()
         tail.readers += 1
-        return self._reader(tail.channel, after + 1, log, lambda: self._left_tail(key, tail))
+        return self._reader(tail.relay, after + 1, log, lambda: self._left_tail(key, tail))
 
     def _log(self, thread_id: str, turn_id: str, owner: str | None) -> TurnLog | None:
         if self._shared is None:
@@ -486,7 +494,7 @@ class Runs:
         ids = {ask.ask_id for ask in asks}
         return [ask for ask in waiting if ask.ask_id in ids]
 
-    def _reader(self, channel: Channel, at: int, log: TurnLog | None, on_close: Callable[[], None] | None) -> Reader:
+    def _reader(self, relay: Relay, at: int, log: TurnLog | None, on_close: Callable[[], None] | None) -> Reader:
         self._readers += 1
 
         def close() -> None:
@@ -494,7 +502,7 @@ class Runs:
             if on_close is not None:
                 on_close()
 
-        return Reader(channel, at, log, close)
+        return Reader(relay, at, log, close)
 
     def _left_run(self, run: Run) -> None:
         run.readers -= 1

@@ -11,8 +11,9 @@ import msgspec
 
 from agjson.agents import LoggedTurn, SharedThreadStore
 from agjson.approvals import with_tokens
-from agjson.middleware.asgi.channel import Channel, Framer
-from agjson.wire import decode_event, encode
+from agjson.middleware.asgi.relay import Framer, Relay
+from agjson.types import UnknownEvent
+from agjson.wire import encode, ingest_event
 
 __all__ = ["Tail", "Tokens", "TurnLog"]
 
@@ -27,6 +28,7 @@ class _Numbered(msgspec.Struct):
 
 
 _NUMBER = msgspec.json.Decoder(_Numbered)
+_ASK_ID = b'"askId"'
 
 
 class TurnLog:
@@ -62,20 +64,25 @@ class TurnLog:
             LookupError: it is not the thread's latest turn any more, or a part of its log is missing.
         """
         found = await self._store.read_log(self._thread_id, self._turn_id, after=at - 1, limit=limit)
+        # Most events are none that could hold an ask.
+        has_asks = self._tokens is not None and any(_ASK_ID in event for event in found)
+        tokens = await self._tokens() if self._tokens is not None and has_asks else {}
         frames: list[bytes] = []
         for event in found:
             seq = _NUMBER.decode(event).seq
             if seq != at + len(frames):
                 raise LookupError(f"event {at + len(frames)} of turn {self._turn_id!r} is not in the log")
-            frames.append(self._framer.frame(seq, await self._shown(event)))
+            frames.append(self._framer.frame(seq, _shown(event, tokens)))
         return frames
 
-    async def _shown(self, event: bytes) -> bytes:
-        """An event as its reader gets it."""
-        # Most events are none that could hold an ask.
-        if self._tokens is None or b'"askId"' not in event:
-            return event
-        return encode(with_tokens(decode_event(event), await self._tokens()))
+
+def _shown(event: bytes, tokens: Mapping[str, str]) -> bytes:
+    """An event as its reader gets it."""
+    if not tokens or _ASK_ID not in event:
+        return event
+    decoded = ingest_event(event)
+    # Of a later release than this, in a log that several processes write.
+    return event if isinstance(decoded, UnknownEvent) else encode(with_tokens(decoded, tokens))
 
 
 class Tail:
@@ -83,12 +90,12 @@ class Tail:
 
     Args:
         log: the log of the turn.
-        channel: where its events go; it begins after what is logged already.
+        relay: where its events go; it begins after what is logged already.
         interval: how many seconds apart the log is asked.
     """
 
-    def __init__(self, log: TurnLog, channel: Channel, interval: float) -> None:
-        self.channel = channel
+    def __init__(self, log: TurnLog, relay: Relay, interval: float) -> None:
+        self.relay = relay
         self.readers = 0
         self._log = log
         self._interval = interval
@@ -102,15 +109,15 @@ class Tail:
         """Follow no longer; readers end where they have read what is there."""
         if self._task is not None:
             self._task.cancel()
-        self.channel.end()
+        self.relay.end()
 
     async def _follow(self) -> None:
         try:
             while True:
                 # In this order: a log that was whole before it was read has been read whole.
                 latest = await self._log.latest()
-                frames = await self._log.frames(self.channel.next)
-                self.channel.publish(frames)
+                frames = await self._log.frames(self.relay.next)
+                self.relay.publish(frames)
                 if not frames:
                     if latest is None or latest.ended:
                         return
@@ -118,6 +125,6 @@ class Tail:
         except LookupError:
             return
         except Exception as error:
-            _LOG.warning("the log of turn %r cannot be read: %s", self.channel.turn_id, type(error).__name__)
+            _LOG.warning("the log of turn %r cannot be read: %s", self.relay.turn_id, type(error).__name__)
         finally:
-            self.channel.end()
+            self.relay.end()

@@ -11,6 +11,7 @@ import pytest
 from agjson.agents import MemoryThreadStore, ThreadStore
 from agjson.middleware.asgi import AgentApp
 from agjson.types import AbortedOutcome, TurnStart
+from agjson.wire.sse import SSEReader
 from tests.support.asgi_client import Exchange, request, run, thread_path
 from tests.support.scripted import ScriptAgent, results, said, start, text, until
 from tests.support.served import Gates, assert_same_as_stored, numbered, opened, stepwise, waiting
@@ -214,9 +215,21 @@ async def test_the_first_bytes_come_at_once_and_silence_is_filled() -> None:
         seen = len(await exchange.events(8))
         async with Exchange(app, "GET", EVENTS, headers={"Last-Event-ID": f"t:{seen - 1}"}) as reader:
             chunks = reader.chunks()
-            assert [await anext(chunks) for _ in range(3)] == [b":\n\n"] * 3
+            assert [await anext(chunks) for _ in range(3)] == [b"retry: 1000\n\n", b":\n\n", b":\n\n"]
             gate.set()
             assert b"text.delta" in await anext(chunks)
+
+
+@pytest.mark.parametrize(("retry", "told"), [(0.25, 250), (0.0, 0), (None, None)])
+async def test_a_stream_tells_its_clients_when_to_come_back(retry: float | None, told: int | None) -> None:
+    app = AgentApp(ScriptAgent(lambda _: text("x")), retry=retry)
+    for method, path, body in (("POST", "/", start()), ("GET", f"{EVENTS}?turnId=t", None)):
+        async with Exchange(app, method, path, body) as exchange:
+            stream = await exchange.read()
+        reader = SSEReader()
+        assert [message.last_event_id for message in reader.feed(stream)][::10] == ["t:0", "t:10"]
+        assert reader.retry == told
+        assert stream.count(b"retry:") == (told is not None)
 
 
 async def test_head_answers_without_a_stream(store: ThreadStore) -> None:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from agjson.agents import Invocation, MemoryThreadStore
 from agjson.fold import Reducer
 from agjson.middleware.asgi import AgentApp
-from agjson.middleware.asgi.channel import Channel, Framer
 from agjson.middleware.asgi.earlier import Earlier
+from agjson.middleware.asgi.relay import Framer, Relay
 from agjson.middleware.client import AgentClient
 from agjson.testing import StreamOptions, streams
 from agjson.types import AgReduceResult, AgStreamEvent, MessageEnd, MessageRemove, MessageStart
@@ -57,18 +57,18 @@ def test_a_snapshot_and_what_follows_it_are_the_whole(events: list[AgStreamEvent
     whole = fold_of(EMPTY, events)
     assert whole is not None
     earlier = Earlier(EMPTY)
-    channel = Channel("t", max_bytes=kept, on_drop=earlier.take)
+    relay = Relay("t", max_bytes=kept, on_drop=earlier.take)
     framer = Framer("t")
     for at, event in enumerate(events):
-        channel.publish(framer.frames([event]))
-        assert earlier.has_begun == (channel.base > 0)
+        relay.publish(framer.frames([event]))
+        assert earlier.has_begun == (relay.base > 0)
         if not earlier.has_begun or at not in asked:
             continue
-        result, last = earlier.snapshot(channel)
-        assert channel.base - 1 <= last <= at
+        result, last = earlier.snapshot(relay)
+        assert relay.base - 1 <= last <= at
         after = fold_of(result, events[last + 1 :])
         # The latest moment without an open message that is still followed by what is kept.
-        moments = [place for place in range(channel.base - 1, at + 1) if not open_messages(events[: place + 1])]
+        moments = [place for place in range(relay.base - 1, at + 1) if not open_messages(events[: place + 1])]
         if moments:
             note("exact")
             assert last == moments[-1]

@@ -161,6 +161,17 @@ def test_a_host_enters_the_lifespan_of_the_app_in_its_own() -> None:
     assert (late.status_code, late.json()["error"]["code"]) == (503, "shutting_down")
 
 
+@pytest.mark.parametrize("kind", [FastAPI, Starlette])
+def test_its_lifespan_can_be_that_of_the_host(kind: Any) -> None:
+    app = AgentApp(ScriptAgent(lambda _: text("x")))
+    host = kind(lifespan=app.running)
+    host.mount("/agent", app)
+    with TestClient(host) as client:
+        assert client.post("/agent/", content=encode(start()), headers=JSON).status_code == 200
+    late = TestClient(host).post("/agent/", content=encode(start(turn="t2")), headers=JSON)
+    assert (late.status_code, late.json()["error"]["code"]) == (503, "shutting_down")
+
+
 def test_it_needs_no_lifespan() -> None:
     client = TestClient(Router(routes=[Mount("/agent", AgentApp(ScriptAgent(lambda _: text("x"))))]))
     assert b"turn.done" in client.post("/agent/", content=encode(start()), headers=JSON).content

@@ -46,7 +46,8 @@ async def test_frames_are_those_of_the_wire_module(store: ThreadStore) -> None:
     turn = "a b%:é\n"
     app = AgentApp(ScriptAgent(lambda _: text("x")), store=store)
     async with Exchange(app, "POST", "/", start(turn=turn)) as exchange:
-        body = (await exchange.read()).removeprefix(b":\n\n")  # the stream may say at once that it is there
+        head, _, body = (await exchange.read()).partition(b"\n\n")
+    assert head == b"retry: 1000"
     events = [ingest_event(message.data) for message in read_sse([body])]
     assert body == b"".join(encode_sse_event(event, turn_id=turn) for event in events)
 
@@ -57,10 +58,14 @@ async def test_client_tools_and_answers_go_on_over_http(store: ThreadStore) -> N
     first = await run(app, start())
     assert to_dict(first[-1])["finishReason"] == "tool_call"
     status, body = await request(app, "GET", "/threads/th")
-    assert body["pending"] == {"calls": ["c1"], "asks": []}
+    assert body["pending"] == {
+        "calls": ["c1"],
+        "toolCalls": [{"toolCallId": "c1", "name": "look_up", "input": {"of": "c1"}}],
+        "asks": [],
+    }
     second = await run(app, results("c1"))
     status, body = await request(app, "GET", "/threads/th")
-    assert (status, body["pending"]["calls"]) == (200, [])
+    assert (status, body["pending"]["calls"], body["pending"]["toolCalls"]) == (200, [], [])
     assert body["pending"]["asks"] == [{"askId": "ask-1", "kind": "text", "message": "which?"}]
     answer = AgHitlAnswer(ask_id="ask-1", status="resolved", reply="this")
     third = await run(app, ResumeInput(thread_id="th", turn_id="a", answers=[answer]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -60,7 +60,7 @@ class _SlowLease(ThreadLease):
         self._store = store
         self._inner = inner
 
-    async def begin(self, turn_id: str, thread: Thread) -> None:
+    async def begin(self, turn_id: str, thread: Thread, *, also: Callable[[Any], object] | None = None) -> None:
         await self._inner.begin(turn_id, thread)
 
     async def append(self, events: Sequence[AgStreamEvent]) -> None:
@@ -94,7 +94,7 @@ async def test_nothing_is_seen_that_the_store_has_not_taken() -> None:
     store.open.clear()
     async with Exchange(app, "POST", "/", start()) as exchange:
         chunks = exchange.chunks()
-        assert await anext(chunks) == b":\n\n"
+        assert await anext(chunks) == b"retry: 1000\n\n"
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await anext(chunks)

@@ -36,7 +36,7 @@ class Served:
     def __init__(self, store: ThreadStore, **options: Any) -> None:
         self.gate = threading.Event()
         self.agent = ScriptAgent(self._script, store=store)
-        self.app = AgentApp(self.agent, keep_alive=0.1, poll=0.01, **options)
+        self.app = AgentApp(self.agent, keep_alive=0.1, poll=0.01, retry=None, **options)
         self.port = 0
 
     def _script(self, invocation: Invocation) -> list[Any]:

@@ -121,6 +121,7 @@ def _dropping(send: Any, drops: list[int], answered: Callable[[int], None]) -> A
                 left = drops.pop(0)
         elif left >= 0:
             frames = message.get("body", b"").split(b"\n\n")
+            left += sum(frame.startswith(b"retry:") for frame in frames)  # which is no event
             if len(frames) > left:
                 # Half an event more, which the browser must not take for one.
                 half = frames[left][: len(frames[left]) // 2]

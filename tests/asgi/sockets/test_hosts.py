@@ -72,7 +72,7 @@ def test_without_comments_the_client_attaches_again_and_loses_nothing(
 ) -> None:
     path = None if store == "memory" else str(tmp_path_factory.mktemp("store") / "threads.sqlite")
     with (
-        Server("tests.support.served_apps:plain", keep_alive=60, path=path) as server,
+        Server("tests.support.served_apps:plain", keep_alive=60, retry=0, path=path) as server,
         IdleProxy(server.port, 0.4) as proxy,
         SyncAgentClient(proxy.url, backoff=0.01, max_backoff=0.05) as client,
     ):

@@ -31,7 +31,7 @@ def workers(folder: Path, factory: str = "plain", **settings: Any) -> Iterator[t
 
 @pytest.mark.parametrize(
     ("words", "ag_input", "pending", "said"),
-    [("tool", FOUND, {"calls": ["c1"], "asks": []}, "rain"), ("ask", ANSWERED, None, "me")],
+    [("tool", FOUND, ["c1"], "rain"), ("ask", ANSWERED, None, "me")],
     ids=["tool_result", "resume"],
 )
 def test_a_turn_that_one_worker_ran_goes_on_at_the_other(
@@ -43,7 +43,7 @@ def test_a_turn_that_one_worker_ran_goes_on_at_the_other(
         if pending is None:
             assert [ask["askId"] for ask in told["pending"]["asks"]] == ["a1"]
         else:
-            assert told["pending"] == pending
+            assert told["pending"]["calls"] == pending == [each["toolCallId"] for each in told["pending"]["toolCalls"]]
         second = post(other, ag_input)
         assert second[-1].type == "turn.done"
         assert deltas(second) == [said]

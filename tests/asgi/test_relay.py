@@ -1,4 +1,4 @@
-"""Readers of a channel, however they are mixed with its writer: each frame once, in order, or an honest end."""
+"""Readers of a relay, however they are mixed with its writer: each frame once, in order, or an honest end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agjson.middleware.asgi.channel import Channel, Framer
 from agjson.middleware.asgi.readers import Reader
+from agjson.middleware.asgi.relay import Framer, Relay
 from agjson.types import TextDelta
 from agjson.wire.sse import encode_sse_event, read_sse
 
@@ -38,37 +38,37 @@ def test_a_reader_gets_each_frame_once_or_breaks_off(
 ) -> None:
     frames = [frame(seq, size) for seq, size in enumerate(sizes)]
 
-    async def scene() -> tuple[Channel, list[tuple[int, bytes]]]:
-        channel = Channel("t", max_bytes=max_bytes)
+    async def scene() -> tuple[Relay, list[tuple[int, bytes]]]:
+        relay = Relay("t", max_bytes=max_bytes)
         readers: list[tuple[int, list[bytes], asyncio.Task[None]]] = []
         for index in range(0, len(frames), batch):
-            if starts and channel.base <= starts[-1] % (index + 1):
+            if starts and relay.base <= starts[-1] % (index + 1):
                 at, out = starts.pop() % (index + 1), list[bytes]()
-                readers.append((at, out, asyncio.create_task(read(Reader(channel, at), list(pauses), out))))
-            channel.publish(frames[index : index + batch])
+                readers.append((at, out, asyncio.create_task(read(Reader(relay, at), list(pauses), out))))
+            relay.publish(frames[index : index + batch])
             for _ in range(pauses[index % len(pauses)] if pauses else 0):
                 await asyncio.sleep(0)
-        channel.end()
+        relay.end()
         async with asyncio.timeout(10):
             for _, _, task in readers:
                 await task
-        return channel, [(at, b"".join(out)) for at, out, _ in readers]
+        return relay, [(at, b"".join(out)) for at, out, _ in readers]
 
-    channel, results = asyncio.run(scene())
-    assert channel.next == len(frames)
-    assert channel.size == sum(map(len, frames[channel.base :]))
-    assert channel.size <= max_bytes or channel.base == len(frames) - 1
+    relay, results = asyncio.run(scene())
+    assert relay.next == len(frames)
+    assert relay.size == sum(map(len, frames[relay.base :]))
+    assert relay.size <= max_bytes or relay.base == len(frames) - 1
     for at, got in results:
         count = got.count(b";")
         assert got == b"".join(frames[at : at + count])
         # It has all, or what comes next is not kept any more.
-        assert at + count == len(frames) or at + count < channel.base
+        assert at + count == len(frames) or at + count < relay.base
 
 
 async def test_a_reader_that_leaves_is_not_waited_for() -> None:
-    channel = Channel("t", max_bytes=1000)
+    relay = Relay("t", max_bytes=1000)
     left: list[str] = []
-    reader = Reader(channel, 0, on_close=lambda: left.append("left"))
+    reader = Reader(relay, 0, on_close=lambda: left.append("left"))
     task = asyncio.create_task(read(reader, [], []))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -77,22 +77,22 @@ async def test_a_reader_that_leaves_is_not_waited_for() -> None:
     reader.close()
     reader.close()
     assert left == ["left"]
-    channel.publish([b"x"])
-    channel.end()
+    relay.publish([b"x"])
+    relay.end()
 
 
 async def test_silence_is_told_from_news() -> None:
-    channel = Channel("t", max_bytes=1000)
-    chunks = Reader(channel, 0).chunks(0.05)
+    relay = Relay("t", max_bytes=1000)
+    chunks = Reader(relay, 0).chunks(0.05)
     assert await anext(chunks) == b":\n\n"
     loop = asyncio.get_running_loop()
     for _ in range(3):
-        loop.call_later(0.03, channel.publish, [b"news"])
+        loop.call_later(0.03, relay.publish, [b"news"])
         began = loop.time()
         assert await anext(chunks) == b"news"
         assert loop.time() - began < 0.05
     assert await anext(chunks) == b":\n\n"
-    channel.end()
+    relay.end()
     assert await anext(chunks, None) is None
 
 

@@ -10,7 +10,7 @@ from agjson.types import AgStreamEvent
 from agjson.wire import encode
 from agjson.wire.sse import event_id
 
-__all__ = ["Channel", "Framer", "event_of"]
+__all__ = ["Framer", "Relay", "event_of"]
 
 
 class Framer:
@@ -66,7 +66,7 @@ def event_of(frame: bytes) -> bytes:
     return frame[frame.index(b"\n") + 7 : -2]  # after the id: "\ndata: "
 
 
-class Channel:
+class Relay:
     """The events of one turn as server-sent events, in order. A reader is a position in it: slow ones cost nothing.
 
     It belongs to one event loop.
