@@ -1,0 +1,181 @@
+"""Blocks as content that every chat model of LangChain reads: what users and tools say, and plain words (spec §2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, cast
+
+from agjson.adapters.langgraph._carry import BLOCK, VENDOR
+from agjson.adapters.langgraph._out_carried import carried_fields
+from agjson.adapters.langgraph._out_media import is_surface, media, resource
+from agjson.adapters.langgraph._out_repairs import Ledger, Provider
+from agjson.types import (
+    AgBlock,
+    CodeBlock,
+    CodeResultBlock,
+    DataBlock,
+    JsonValue,
+    ProviderRawBlock,
+    ResourceBlock,
+    ResourceLinkBlock,
+    SearchResultBlock,
+    TextBlock,
+)
+from agjson.wire import encode
+
+__all__ = ["Native", "as_text", "json_text", "spoken", "text_block", "user_block"]
+
+Native: TypeAlias = dict[str, Any]
+_Writer: TypeAlias = Callable[[Any, "Provider | None", str, Ledger], "Native | None"]
+
+_CACHING = ("anthropic", "bedrock", None)
+
+
+def user_block(block: AgBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    """A block of a user message, a system message or a tool result; None where it was left out.
+
+    Args:
+        block: the block, no call and no result of a tool.
+        provider: whose chat model reads it; None: not known.
+        path: its JSON path.
+        ledger: where repairs are noted.
+
+    Raises:
+        ReplayError: there is no place for it.
+    """
+    writer = _USER.get(block.type)
+    if writer is None:
+        ledger.unsupported(path, f"a block of type {block.type} has no place in what a user or a tool says")
+        return None
+    return writer(block, provider, path, ledger)
+
+
+def text_block(block: TextBlock, path: str, ledger: Ledger) -> Native | None:
+    """A text in words alone; None where it is empty.
+
+    Args:
+        block: the block.
+        path: its JSON path.
+        ledger: where repairs are noted.
+    """
+    if not block.text.strip():
+        ledger.note("text_dropped", path, "a text must hold more than white space")
+        return None
+    return {"type": "text", "text": block.text}
+
+
+def spoken(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
+    """A block that the assistant said, in words that any model reads; None where it was left out.
+
+    Args:
+        block: the block; no call, no result, no reasoning.
+        path: its JSON path.
+        ledger: where repairs are noted.
+
+    Raises:
+        ReplayError: words cannot say it.
+    """
+    if isinstance(block, TextBlock):
+        return text_block(block, path, ledger)
+    if isinstance(block, CodeBlock):
+        return as_text(f"```{block.language.lower()}\n{block.code}\n```", path, ledger)
+    if isinstance(block, CodeResultBlock):
+        return as_text(block.output or block.outcome, path, ledger)
+    if isinstance(block, ResourceLinkBlock):
+        return as_text(block.uri, path, ledger)
+    if isinstance(block, (SearchResultBlock, DataBlock)):
+        ledger.note("block_dropped", path, f"a block of type {block.type} is no part of what the assistant said")
+    elif isinstance(block, ResourceBlock) and is_surface(block):
+        ledger.note("block_dropped", path, "a surface is not sent to a model")
+    elif isinstance(block, ProviderRawBlock) or block.type == "compaction":
+        ledger.note("block_dropped", path, "what one provider made means nothing to another")
+    else:
+        ledger.unsupported(path, f"a block of type {block.type} has no place in what the assistant says")
+    return None
+
+
+def as_text(text: str, path: str, ledger: Ledger) -> Native | None:
+    """What the chat model has no block for, as text; None where there is none.
+
+    Args:
+        text: the text.
+        path: the JSON path of what it is of.
+        ledger: where repairs are noted.
+    """
+    if not text.strip():
+        ledger.note("text_dropped", path, "the block says nothing")
+        return None
+    ledger.note("as_text", path, "the chat model has no such block; it goes as text")
+    return {"type": "text", "text": text}
+
+
+def json_text(value: JsonValue) -> str:
+    """A JSON value as the text that a model reads.
+
+    Args:
+        value: the value.
+
+    Raises:
+        EncodeError: it is none.
+    """
+    return encode(value).decode()
+
+
+def _text(block: TextBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    native = text_block(block, path, ledger)
+    if native is None:
+        return None
+    fields = carried_fields(block.provider_metadata)
+    if provider not in _CACHING and fields.pop("cache_control", None) is not None:
+        ledger.note("fields_dropped", path, "another provider's mark for its cache means nothing to this one")
+    return {**fields, **native}
+
+
+def _media(block: Any, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    whole = block.provider_metadata.get(BLOCK) if block.provider_metadata else None
+    if provider is None and isinstance(whole, dict) and isinstance(whole.get("type"), str):
+        return dict(cast(Native, whole))
+    return media(block, provider, path, ledger)
+
+
+def _words(block: AgBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    return spoken(block, path, ledger)
+
+
+def _search_result(block: SearchResultBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    if block.opaque is not None:
+        ledger.note("opaque_dropped", path, "a search result is sealed for the call that it belongs to")
+    return as_text("\n".join(filter(None, (block.title, block.url))), path, ledger)
+
+
+def _data(block: DataBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    if block.transient:
+        ledger.note("block_dropped", path, "transient data is shown and not kept")
+        return None
+    return as_text(json_text(block.data), path, ledger)
+
+
+def _raw(block: ProviderRawBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
+    native = block.raw if isinstance(block.raw, dict) and isinstance(block.raw.get("type"), str) else None
+    own = provider is None if block.vendor == VENDOR else provider is None or provider.startswith(block.vendor)
+    if native is None or not own:
+        reason = "what it carries is no native block" if own else "another provider's native block means nothing here"
+        ledger.note("block_dropped", path, reason)
+        return None
+    return dict(native)
+
+
+_USER: dict[str, _Writer] = {
+    "text": _text,
+    "image": _media,
+    "audio": _media,
+    "document": _media,
+    "file": _media,
+    "resource": resource,
+    "resource-link": _words,
+    "code": _words,
+    "code-result": _words,
+    "search-result": _search_result,
+    "data": _data,
+    "provider-raw": _raw,
+}
