@@ -86,7 +86,7 @@ class Asking:
 
     In this order: `hear` what an input comes to, without a change; `begin` the turn, which stores the answers and takes
     the right to act on them, together with the turn where the stores can; `keep` what the events say, before anybody
-    sees them; `close` once the thread is saved.
+    sees them; `close` at its end.
 
     Args:
         ledger: the ledger.
@@ -357,7 +357,7 @@ class Asking:
             await self._ledger.store.transact(lambda book: issuing.hold(book, self._thread_id, notes.turn_id, held))
 
     async def close(self, notes: Notes) -> None:
-        """End the claims: the run is over, and its thread is saved. A call that asks for more ends with that.
+        """End the claims: the run is over. A call that asks for more ends with that.
 
         Args:
             notes: what the run has noted.

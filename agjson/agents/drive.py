@@ -249,13 +249,14 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
             # Before the thread that names it: nobody else knows the name of one that is never used.
             await agent.continuations.put(thread.thread_id, kept, run.continuation()[0])
         await run.settle(thread)
+        # Before the end goes out: who has it may send the next input at once.
+        await run.close_claims()
         await lease.save(thread, run.held)
     except Exception as error:
         if agent.on_failure is None:
             _LOG.error("turn %r could not be stored: %s", run.turn_id, trace_of(error))
         run.replace_terminal(error, "store_failed")
         await _told_anyway(agent, lease, run, kept)
-    await run.close_claims()
 
 
 async def _told_anyway(agent: AgentParts, lease: ThreadLease, run: Run, kept: str | None) -> None:

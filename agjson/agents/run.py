@@ -322,7 +322,7 @@ class Run:
             await self._asking.hold(self._notes, thread.pending.calls, self._calls)
 
     async def close_claims(self) -> None:
-        """Let the ledger know that the run is over and stored."""
+        """Let the ledger know that the run is over."""
         if self._asking is not None:
             await self._asking.close(self._notes)
 
