@@ -14,10 +14,12 @@ from agjson.approvals import (
     AnswerError,
     EditRefusedError,
     ExpiredAskError,
+    GivenUpAskError,
     Grant,
     Keys,
     Ledger,
     MemoryLedgerStore,
+    OtherOwnerError,
     OtherThreadError,
     Policy,
     RequestStateError,
@@ -25,7 +27,7 @@ from agjson.approvals import (
     TokenError,
     UnissuedAskError,
 )
-from agjson.types import AgGrantMode, AgHitlAnswer, AgPausedAsk, HitlAsk, PausedOutcome, ResumeInput, TurnDone
+from agjson.types import AgGrantMode, AgHitlAnswer, AgPausedAsk, HitlAsk, PausedOutcome, ResumeInput, ToolDone, TurnDone
 from agjson.wire import answer_to, to_dict
 from tests.approvals.desk import EDITS, Clock
 from tests.support.scripted import ScriptAgent, Session, calls, results, said, start, terminal, text, types
@@ -220,6 +222,48 @@ async def test_words_do_not_approve_and_a_new_start_leaves_asks_behind_only_wher
     with pytest.raises(AnswerError):
         await session.run(resume(answer_to(ask), turn="r3"))
     assert tools.ran == []
+
+
+async def test_a_start_after_the_time_was_over_runs_nothing_of_what_it_leaves_behind() -> None:
+    """One ask was approved in time and the other never, and a safe call waits with them."""
+    clock, tools = Clock(), Tools("c1", "c2", safe=("s1",))
+    session = client(tools, ledger(clock=clock, lasts=timedelta(minutes=5)))
+    first, _ = asked(await session.run(start()))
+    await session.run(resume(answer_to(first)))
+    clock.forward(minutes=5)
+    session.agent.script = lambda run: text("on")  # type: ignore[attr-defined]
+    await session.run(start(said("never mind", "u2"), turn="t2"))
+    run = session.agent.seen[-1]  # type: ignore[attr-defined]
+    assert (run.decisions, run.held, tools.ran) == ((), (), [])
+    with pytest.raises(GivenUpAskError):
+        await session.run(resume(answer_to(first), turn="r3"))
+    session.streams.pop()
+    session.verify()
+
+
+async def test_a_refusal_is_told_by_the_next_turn_where_its_own_was_broken_off() -> None:
+    session = client(Tools("c1"))
+    (ask,) = asked(await session.run(start()))
+    broken_off = session.agent.run(resume(answer_to(ask, "declined")))
+    await anext(broken_off)
+    await broken_off.aclose()
+    session.agent.script = lambda run: text("I see")  # type: ignore[attr-defined]
+    events = await session.run(start(said("and?", "u2"), turn="t2"))
+    assert [(each.tool_call_id, each.outcome) for each in events if isinstance(each, ToolDone)] == [("c1", "denied")]
+    events = await session.run(start(said("and now?", "u3"), turn="t3"))
+    assert "tool.done" not in types(events)
+
+
+async def test_an_answer_of_somebody_else_than_the_host_names_is_refused() -> None:
+    tools = Tools("c1")
+    session = client(tools)
+    events = [event async for event in session.agent.run_within(start(), owner="ann")]
+    answer = resume(answer_to(asked(events)[0]))
+    with pytest.raises(OtherOwnerError):
+        [event async for event in session.agent.run_within(answer, owner="eve")]
+    assert tools.ran == []
+    [event async for event in session.agent.run_within(answer, owner="ann")]
+    assert tools.ran == [("c1", {"of": "c1"})]
 
 
 async def test_a_paused_thread_refuses_a_start() -> None:

@@ -150,6 +150,30 @@ def test_an_unknown_outcome_is_a_result_that_says_so() -> None:
     assert result.error_text is not None and result.error_text.startswith("It is not known whether this call ran")
 
 
+def test_calls_that_ran_to_their_end_are_told_from_those_of_which_nobody_knows(desk: Desk) -> None:
+    asks = desk.ask(
+        gate(call("g", index=1)), gate(call("d")), question("q"), held=[call("s", "look"), call("u", "look")]
+    )
+    yes_g, no_d, said = yes(asks[0]), yes(asks[1], status="declined"), yes(asks[2], reply="x")
+    run(desk.ledger.answer("th", [yes_g, no_d, said], owner="ann"))
+    claim = run(desk.ledger.claim("th", "t1", claimed_by="t2"))
+
+    def calls() -> tuple[list[str], list[str]]:
+        ended = run(desk.ledger.store.read(lambda book: claiming.ended_calls(book, "th")))
+        unknown = run(desk.ledger.store.read(lambda book: claiming.unknown_calls(book, "th")))
+        return [each.call_id for each in ended], [each.call_id for each in unknown]
+
+    assert calls() == ([], [])
+    run(desk.ledger.record(claim, "s", "error"))
+    run(desk.ledger.record(claim, "g", "ok"))
+    assert calls() == (["g", "s"], [])
+    run(desk.ledger.recover("th", holding=True))
+    assert calls() == (["g", "s"], ["u"])
+    result = claiming.lost_result(call("g"))
+    assert (result.tool_call_id, result.outcome, result.error_code) == ("g", "error", OUTCOME_UNKNOWN)
+    assert result.error_text is not None and result.error_text.startswith("This call ran")
+
+
 class Stop(Exception):
     pass
 

@@ -13,7 +13,9 @@ from agjson.normalizer import Normalizer
 from agjson.testing.contract import RULES, NotApplicable, Rule, Sample, Subject, rule_named
 from agjson.types import AgStreamEvent
 from tests.support.broken_adapters import (
-    BROKEN,
+    BROKEN as BROKEN_ADAPTERS,
+)
+from tests.support.broken_adapters import (
     LANES,
     PAGE,
     SUBJECT,
@@ -24,6 +26,9 @@ from tests.support.broken_adapters import (
     normalizing,
     with_samples_of_its_own,
 )
+from tests.support.broken_approvals import BROKEN_APPROVALS
+
+BROKEN = [*BROKEN_ADAPTERS, *BROKEN_APPROVALS]
 
 
 @pytest.mark.parametrize(("name", "subject", "words"), BROKEN, ids=[f"{each[0]}-{n}" for n, each in enumerate(BROKEN)])
@@ -67,6 +72,7 @@ LACKS = {
     "run-config": "the adapter has no to_native",
     "not-for-the-model": "the adapter has neither messages_to_native nor to_native",
     **{rule.name: "the subject has no `agents`" for rule in RULES if rule.name.startswith("agent-")},
+    **{rule.name: "the subject has no `gating`" for rule in RULES if rule.name.startswith("approval-")},
 }
 
 

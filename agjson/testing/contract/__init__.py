@@ -18,11 +18,27 @@ where none runs. Each run is the same: nothing is drawn at random without a fixe
 
 from agjson.testing.contract.rule import Rule
 from agjson.testing.contract.rules import RULES, rule_named
+from agjson.testing.contract.scene import (
+    GATED_TOOL,
+    SAFE_TOOL,
+    GatedCall,
+    GatedReply,
+    GatedScene,
+    Gating,
+    MakeGatedAgent,
+)
 from agjson.testing.contract.subject import MakeAgent, NotApplicable, Path, Respond, Sample, Subject, Terminal
 
 __all__ = [
+    "GATED_TOOL",
     "RULES",
+    "SAFE_TOOL",
+    "GatedCall",
+    "GatedReply",
+    "GatedScene",
+    "Gating",
     "MakeAgent",
+    "MakeGatedAgent",
     "NotApplicable",
     "Path",
     "Respond",

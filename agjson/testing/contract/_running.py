@@ -15,7 +15,7 @@ from agjson.normalizer import HostEnd, Normalizer
 from agjson.testing.contract._values import is_object, plain_events, plain_result, shorten
 from agjson.testing.contract.rule import expect, placed
 from agjson.testing.contract.subject import Sample, Subject
-from agjson.types import AgReduceResult, AgStreamEvent
+from agjson.types import AgReduceResult, AgStreamEvent, ReasoningStart
 from agjson.wire import decode_event, encode
 
 __all__ = ["END", "THREAD", "TURN", "Ran", "new_normalizer", "opened_ids", "places", "run", "run_sample", "sound"]
@@ -178,7 +178,10 @@ def run_sample(subject: Subject, sample: Sample) -> Ran:
 
 
 def opened_ids(events: Iterable[AgStreamEvent]) -> Iterator[str]:
-    """Every id that events open, of turns, messages, blocks, calls, steps, asks and artifacts, in order."""
+    """Every id that events open, of turns, messages, blocks, calls, steps, asks and artifacts, in order.
+
+    The message of a result counts where the result is what opens it.
+    """
     opening = {
         "turn.start": "turn_id",
         "subagent.start": "turn_id",
@@ -187,14 +190,26 @@ def opened_ids(events: Iterable[AgStreamEvent]) -> Iterator[str]:
         "reasoning.start": "id",
         "tool.start": "tool_call_id",
         "step.start": "id",
+        "tool.done": "message_id",
         "hitl.ask": "ask_id",
         "artifact.start": "artifact_id",
     }
+    reasoning: set[str] = set()
+    messages: set[str] = set()
     for event in events:
         name = opening.get(event.type)
         id = getattr(event, name, None) if name is not None else None
-        if isinstance(id, str):
-            yield id
+        if not isinstance(id, str):
+            continue
+        if isinstance(event, ReasoningStart):
+            if event.part_index is not None and id in reasoning:
+                continue  # a further part of a block that is open
+            reasoning.add(id)
+        elif name == "message_id" and id in messages:
+            continue
+        if event.type in ("message.start", "tool.done"):
+            messages.add(id)
+        yield id
 
 
 def places(natives: Sequence[Any], budget: int) -> list[int]:

@@ -7,6 +7,7 @@ from collections import Counter
 
 from agjson.checker import check
 from agjson.fold import Reducer
+from agjson.jsonable import jsonable
 from agjson.testing.contract._running import END, TURN, opened_ids, run, run_sample, sound
 from agjson.testing.contract._values import shorten, strings
 from agjson.testing.contract.rule import expect, rule
@@ -22,7 +23,7 @@ _RENAMED = re.compile(r"#\d+$")
 def ids(subject: Subject) -> None:
     """An id is the framework's own, or holds one of these or the turn's, so that no other turn can come upon it."""
     for sample in subject.samples:
-        native = {text for each in sample.natives for text in strings(each) if text}
+        native = {text for each in sample.natives for text in strings(jsonable(each)) if text}
         for id in opened_ids(run_sample(subject, sample).events):
             own = _RENAMED.sub("", id)
             expect(
@@ -60,6 +61,6 @@ def invokes(subject: Subject) -> None:
                 )
             counts.append(len(reducer.result().messages) - len(before.messages))
         expect(
-            len(set(counts)) == 1,
+            len(set(counts)) == 1 or not sample.repeats,
             f"sample {sample.name!r}: the same natives add other numbers of messages in each invoke: {counts}",
         )

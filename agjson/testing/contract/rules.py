@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from agjson.testing.contract import census, disorder, driven, identity, inbound, lifecycle, replay, sameness
+from agjson.testing.contract import (
+    approved,
+    attacks,
+    census,
+    disorder,
+    driven,
+    identity,
+    inbound,
+    lifecycle,
+    replay,
+    sameness,
+)
 from agjson.testing.contract.rule import Rule
 
 __all__ = ["RULES", "rule_named"]
 
-_MODULES = (lifecycle, disorder, sameness, identity, census, replay, inbound, driven)
+_MODULES = (lifecycle, disorder, sameness, identity, census, replay, inbound, driven, approved, attacks)
 
 RULES: tuple[Rule, ...] = tuple(each for module in _MODULES for each in vars(module).values() if isinstance(each, Rule))
 """Every rule of the adapter contract."""

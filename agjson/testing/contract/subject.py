@@ -6,12 +6,15 @@ import copy
 import unittest
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agjson.adapter import Adapter
 from agjson.agents import Agent
 from agjson.jsonable import jsonable
 from agjson.types import AgMessage, ToolCallBlock
+
+if TYPE_CHECKING:
+    from agjson.testing.contract.scene import Gating
 
 __all__ = ["MakeAgent", "NotApplicable", "Path", "Respond", "Sample", "Subject", "Terminal"]
 
@@ -55,6 +58,8 @@ class Sample:
         known_ids: ids that the thread had before, where the events name them (the result of an earlier call).
         replays: the messages can be sent back by themselves; False where the framework would refuse them.
         withheld: opaque values that must not go back, such as the signature of reasoning that nothing follows.
+        repeats: in a later invoke the same natives say something new; False where the ids in them name messages that
+            the thread has then, so that nothing is said again.
     """
 
     name: str
@@ -65,6 +70,7 @@ class Sample:
     known_ids: frozenset[str] = frozenset()
     replays: bool = True
     withheld: frozenset[str] = frozenset()
+    repeats: bool = True
     _first: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
@@ -101,6 +107,7 @@ class Subject:
         call: a call of a client tool that a history may hold; rules send results for it.
         agents: makers of the adapter's agent on a scripted framework, by name: one for each kind of client, such as
             blocking and asynchronous.
+        gating: how the adapter lets people approve tools; None: it does not.
         budget: how many natives a rule may push for one sample, at most, where it would otherwise be quadratic.
 
     Raises:
@@ -120,6 +127,7 @@ class Subject:
     messages_from_native: Callable[[Sequence[Any]], Sequence[AgMessage]] | None = None
     call: ToolCallBlock = field(default_factory=lambda: ToolCallBlock(tool_call_id="call_1", name="look_up", input={}))
     agents: Mapping[str, MakeAgent] = field(default_factory=dict[str, MakeAgent])
+    gating: Gating | None = None
     budget: int = 15_000
 
     def __post_init__(self) -> None:

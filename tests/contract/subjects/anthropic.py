@@ -14,6 +14,7 @@ from agjson.agents import Agent
 from agjson.normalizer import HostError
 from agjson.testing.contract import Path, Respond, Sample, Subject, Terminal
 from agjson.types import ToolCallBlock
+from tests.contract.subjects.anthropic_gated import GATING
 from tests.support.anthropic_wire import (
     AUTHORED,
     SAID_AGAIN,
@@ -238,7 +239,7 @@ def samples(corpus: bool) -> tuple[Sample, ...]:
 def single() -> Subject:
     """Anthropic as `agjson.middleware.anthropic` wraps one request: the end of its message is the end of the turn."""
     adapter = replace(ADAPTER, normalizer=AnthropicNormalizer)
-    return replace(subject(), adapter=adapter, has_ended=has_ended_once, agents={})
+    return replace(subject(), adapter=adapter, has_ended=has_ended_once, agents={}, gating=None)
 
 
 def has_ended_once(natives: Sequence[Any]) -> bool:
@@ -261,5 +262,6 @@ def subject(corpus: bool = False) -> Subject:
         messages_from_native=messages_from_native,
         call=ToolCallBlock(tool_call_id="toolu_contract", name="look_up", input={"of": "Bern"}),
         agents={"blocking": _agent(_Client), "asynchronous": _agent(_AsyncClient)},
+        gating=None if corpus else GATING,
         budget=4_000 if corpus else 15_000,
     )

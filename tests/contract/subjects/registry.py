@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agjson.testing.contract import RULES, Subject
-from tests.contract.subjects import anthropic, murmur
+from tests.contract.subjects import anthropic, langgraph, murmur
 
 __all__ = ["ROWS", "Row"]
 
 
 AGENT_RULES = tuple(rule.name for rule in RULES if rule.name.startswith("agent-"))
+APPROVAL_RULES = tuple(rule.name for rule in RULES if rule.name.startswith("approval-"))
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,26 @@ ROWS = (
         "anthropic-recorded",
         partial(anthropic.subject, corpus=True),
         corpus=True,
-        lacks={"native-error": "no recording ends in an error"},
+        lacks={
+            "native-error": "no recording ends in an error",
+            **{each: "as in the row above: they need no recording" for each in APPROVAL_RULES},
+        },
     ),
-    Row("anthropic-single", anthropic.single, lacks={each: "as in the row above" for each in AGENT_RULES}),
+    Row(
+        "anthropic-single",
+        anthropic.single,
+        lacks={each: "as in the first row: one request is no agent" for each in (*AGENT_RULES, *APPROVAL_RULES)},
+    ),
+    Row("langgraph", langgraph.subject),
+    Row(
+        "langgraph-modes",
+        langgraph.modes,
+        lacks={
+            "native-error": "as in the row above",
+            "stream-equals-whole": "as in the row above: the same runs",
+            **{each: "as in the row above: an agent asks for all modes" for each in (*AGENT_RULES, *APPROVAL_RULES)},
+        },
+    ),
     Row("murmur", murmur.subject, lacks={"interleaving": "its natives come one after the other"}),
 )
 """The rows; ``tests/adapters/<name>/`` shows what each adapter makes of its natives."""
