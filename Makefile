@@ -89,9 +89,10 @@ format: $(DEV) ## Format the code and mend what lint can mend
 bench: $(DEV) ## Ratios to a floor in the same run; writes docs/performance.md
 	@$(PY) -m benchmarks $(ARGS)
 
-conformance: $(DEV) ## Writes docs/conformance.md from the tests
+conformance: $(DEV) ## Writes the pages of docs/ that are generated from tests and tables
 	@$(PY) -m tests.conformance $(ARGS)
 	@$(PY) -m tests.function_calling $(ARGS)
+	@$(PY) -m tests.surface $(ARGS)
 
 coverage: $(DEV) ## Lines and branches that no test runs
 	@$(PY) -m coverage run -m pytest -q -m 'not packaging and not docs' $(ARGS)

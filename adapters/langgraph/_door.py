@@ -19,6 +19,7 @@ PlainMessage: TypeAlias = dict[str, Any]
 _RUNS_KEPT = 4096
 
 _SCALARS = frozenset((str, int, bool, type(None)))
+_CONTAINERS = frozenset((dict, list))
 
 _ROLES = {
     "human": "human",
@@ -141,7 +142,8 @@ def plain_message(native: Any) -> PlainMessage | None:
     if kind in _KINDS:
         plain["type"] = _KINDS[kind]
     for value in fields.values():
-        if type(value) not in _SCALARS and not _is_flat(value):
+        # Most members of a chunk are empty.
+        if (cls := type(value)) not in _SCALARS and (cls not in _CONTAINERS or value) and not _is_flat(value):
             checked = jsonable(plain)
             return checked if isinstance(checked, dict) else None
     return plain
@@ -151,8 +153,9 @@ def _is_flat(value: Any) -> bool:
     """Tell whether a value is plain data of the depth that the members of a chunk have; False if it nests deeper."""
     kind = type(value)
     if kind is dict:
-        for key, item in value.items():  # noqa: SIM110  # a generator takes twice the time
-            if type(item) not in _SCALARS or type(key) is not str:
+        for key, item in value.items():
+            # A call that has no arguments yet has them as an empty dict.
+            if type(key) is not str or ((cls := type(item)) not in _SCALARS and (cls not in _CONTAINERS or item)):
                 return False
         return True
     if kind is list:

@@ -14,6 +14,7 @@ __all__ = [
     "COMMITTED",
     "MEMBERS",
     "MESSAGE_ID",
+    "RESULT_MEMBERS",
     "UNSTREAMED",
     "USAGE",
     "Run",
@@ -61,6 +62,9 @@ MEMBERS = frozenset(
     )
 )
 """The members of a message, but for one of role ``tool``; of a chunk too."""
+
+RESULT_MEMBERS = MEMBERS | {"tool_call_id", "artifact", "status"}
+"""The members of a message of role ``tool``."""
 
 _ROLES: Mapping[str, AgRole] = {
     "ai": "assistant",

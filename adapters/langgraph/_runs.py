@@ -20,6 +20,7 @@ from agjson.adapters.langgraph._run import (
     COMMITTED,
     MEMBERS,
     MESSAGE_ID,
+    RESULT_MEMBERS,
     UNSTREAMED,
     USAGE,
     Run,
@@ -380,6 +381,10 @@ class MessageRuns:
         if run.marked:
             run.marked = False
             self._out.message_metadata({COMMITTED: True}, message_id=run.emitted)
+        metadata = message.get("response_metadata")
+        if isinstance(metadata, dict) and metadata.keys() - run.metadata.keys():
+            run.metadata = {**metadata, **run.metadata}
+            self._out.message_metadata({RESPONSE: run.metadata}, message_id=run.emitted)
         name = message.get("name")
         if isinstance(name, str) and name and name not in (run.name, run.scope.agent_name):
             run.name = name
@@ -563,6 +568,8 @@ class MessageRuns:
             told[RESPONSE] = rest
         if isinstance(name, str) and name and self._names.get(call, name) != name:
             told[NAME] = name
+        if unknown := {each: message[each] for each in message.keys() - RESULT_MEMBERS if message[each] is not None}:
+            told[FIELDS] = unknown
         return told
 
 

@@ -30,7 +30,7 @@ from agjson.agents import Invocation
 from agjson.normalizer import HostEnd, HostError
 from agjson.types import AbortedOutcome, AgPausedAsk, ToolResultBlock
 
-__all__ = ["steps"]
+__all__ = ["resume_steps", "steps"]
 
 _NOT_RUN = "This call was not run: the user went on without it."
 _UNKNOWN = "This call was cut off. It is not known whether it has run, or what it returned."
@@ -51,7 +51,7 @@ def steps(graph: Graph, invocation: Invocation, *, discards: bool) -> Plan:
         elif call.plan is None:
             yield from _start(call, invocation, discards)
         else:
-            yield from _resume(call)
+            yield from resume_steps(call)
     except Refusal as refusal:
         yield Say(HostError(str(refusal), code=refusal.code, retriable=False))
 
@@ -149,7 +149,15 @@ def _closing_of(dangling: Dangling, text: str) -> Any:
 # A resume
 
 
-def _resume(call: PreparedRun) -> Plan:
+def resume_steps(call: PreparedRun) -> Plan:
+    """The plan of a run that answers what a graph waits for, as its latest state says.
+
+    Args:
+        call: the run, with its answers.
+
+    Raises:
+        Refusal: the graph does not wait for these answers (any more).
+    """
     plan = call.plan
     assert plan is not None
     state = yield ReadState(call.config, subgraphs=True)

@@ -161,7 +161,7 @@ def told_checkpoint(ns: Namespace, data: Mapping[str, Any]) -> dict[str, JsonVal
         ns: the namespace of its graph.
         data: what the mode ``checkpoints`` says of it.
     """
-    told = _told(ns, {name: data[name] for name in ("metadata", "next") if name in data})
+    told = _told(ns, {name: value for name, value in data.items() if name not in _OF_STATE})
     for name in ("config", "parent_config"):
         config = data.get(name)
         where = config.get("configurable") if isinstance(config, Mapping) else None
@@ -172,6 +172,7 @@ def told_checkpoint(ns: Namespace, data: Mapping[str, Any]) -> dict[str, JsonVal
     return told
 
 
+_OF_STATE = frozenset(("values", "tasks", "config", "parent_config"))
 _PLACE = ("thread_id", "checkpoint_ns", "checkpoint_id", "checkpoint_map")
 
 

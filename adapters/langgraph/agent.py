@@ -163,7 +163,7 @@ class LangGraphAgent(Agent):
         )
 
     def _invoke(self, invocation: Invocation) -> AsyncIterator[Any] | Iterator[Any]:
-        plan = steps(self._graph, invocation, discards=self.on_paused == "discard")
+        plan = steps(self._graph, invocation, discards=invocation.on_paused == "discard")
         return run_blocking(self._graph, plan) if self._graph.is_blocking else run_async(self._graph, plan)
 
 

@@ -16,6 +16,7 @@ from agjson.adapters.langgraph._scope import Namespace
 from agjson.adapters.langgraph._state import REMOVE_ALL, State
 from agjson.adapters.langgraph._tasks import Failed, Task, Tasks, error_text, told_checkpoint, told_task
 from agjson.adapters.langgraph._turns import Turns
+from agjson.adapters.langgraph.facts import read_verdict
 from agjson.emitter import EmitterSettings
 from agjson.failures import Failure, describe_failure
 from agjson.jsonable import jsonable
@@ -286,6 +287,9 @@ class LangGraphNormalizer(Normalizer):
         return True
 
     def _on_custom(self, part: Part) -> bool:
+        if (verdict := read_verdict(part.data, self._turn_of(part.ns))) is not None:
+            self.out.emit(verdict)
+            return True
         if "custom" in self._tell:
             meta: AgMeta | None = {"langgraph/ns": list(part.ns)} if part.ns else None
             self.out.ext("ext.langgraph.custom", jsonable(part.data), turn_id=self._turn_of(part.ns), meta=meta)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+import weakref
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, messages_to_dict
 from langchain_core.tools import StructuredTool
-from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 
 from agjson.adapters.langgraph.agent import LangGraphAgent
 from agjson.testing.contract import GatedScene, Gating
@@ -31,8 +36,24 @@ class SceneModel(ScriptedModel):
         return AIMessage(content=reply.words, tool_calls=calls, id=f"ai-{len(self.scene.requests)}")
 
 
+class FileSaver(SqliteSaver):
+    """The checkpointer on SQLite, for graphs on an event loop too: it makes the loop wait for the file."""
+
+    async def aget_tuple(self, config: Any) -> Any:
+        return self.get_tuple(config)
+
+    async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        return self.put(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+        self.put_writes(config, writes, task_id, task_path)
+
+
 def _agent(scene: GatedScene, *, blocking: bool) -> LangGraphAgent:
-    """An agent that reviews calls in batches: with a review for each call the safe ones beside them do not wait."""
+    """An agent that reviews calls in batches: with a review for each call the safe ones beside them do not wait.
+
+    Its checkpoints are in a file; each agent of the scene opens it anew. The calls of one answer run in their order.
+    """
 
     def tool(name: str) -> StructuredTool:
         def run(to: str) -> str:
@@ -42,10 +63,17 @@ def _agent(scene: GatedScene, *, blocking: bool) -> LangGraphAgent:
 
     model = SceneModel()
     model.scene = scene
-    saver = scene.kept.setdefault("checkpointer", InMemorySaver())
+    if "folder" not in scene.kept:
+        scene.kept["folder"] = mkdtemp()
+        weakref.finalize(scene, shutil.rmtree, scene.kept["folder"], ignore_errors=True)
+    database = sqlite3.connect(Path(scene.kept["folder"]) / "checkpoints", check_same_thread=False)
+    database.execute("PRAGMA synchronous = OFF")  # no rule takes the power away
+    saver = (SqliteSaver if blocking else FileSaver)(database)
+    weakref.finalize(saver, database.close)
     reviews = HumanInTheLoopMiddleware(interrupt_on=dict.fromkeys(scene.gated, True))
     graph = create_agent(model, [tool(name) for name in scene.tools], middleware=[reviews], checkpointer=saver)
-    return LangGraphAgent(graph, blocking=blocking, **scene.settings)
+    # Blocking, LangGraph waits for its own stream in one of these.
+    return LangGraphAgent(graph, config={"max_concurrency": 2 if blocking else 1}, **scene.settings)
 
 
 def faults(request: Any) -> Iterable[str]:
@@ -76,4 +104,9 @@ GATING = Gating(
         "blocking": lambda scene: _agent(scene, blocking=True),
     },
     request_faults=faults,
+    deaths=False,
 )
+"""How the adapter lets people approve tools: by the review of LangChain.
+
+It tells of whatever ends a task as of a failure of the tool; ``test_agent_restart.py`` kills processes.
+"""

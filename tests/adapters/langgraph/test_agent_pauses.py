@@ -297,6 +297,20 @@ def test_a_pause_of_another_thread_of_agjson_is_given_up_where_the_host_lets_it(
     assert desk.sent == []
 
 
+@pytest.mark.parametrize("serving", ["refuse", "discard"])
+async def test_what_a_server_says_of_pauses_counts_for_those_of_other_threads_too(serving: Any) -> None:
+    desk = Desk()
+    graph = approving(InMemorySaver(), desk, calling(("c1", "send", {"to": "bob"})), saying("Fine.", "ai-2"))
+    await Session(LangGraphAgent(graph)).run(start())
+    agent = LangGraphAgent(graph, on_paused="discard" if serving == "refuse" else "refuse")
+    events = [event async for event in agent.run_within(start(turn="t2"), on_paused=serving)]
+    if serving == "refuse":
+        assert terminal(events)["code"] == "thread_moved"
+    else:
+        assert terminal(events)["finishReason"] == "stop"
+    assert desk.sent == []
+
+
 # Whatever people decide, in whatever order it comes
 
 DECIDED = st.sampled_from(["approve", "edit", "reject", "respond"])

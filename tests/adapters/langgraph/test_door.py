@@ -35,6 +35,11 @@ MESSAGES: list[BaseMessage] = [
     SystemMessage("s", id="m4"),
     ToolMessage("r", id="m5", tool_call_id="c", artifact={"raw": [1, 2]}, status="error", name="f"),
     RemoveMessage("m6"),
+    AIMessageChunk(
+        content="",
+        id="m7",
+        tool_call_chunks=[{"name": "f", "args": "{", "id": "c", "index": 0, "type": "tool_call_chunk"}],
+    ),
 ]
 
 
@@ -90,6 +95,32 @@ def test_what_json_cannot_hold_becomes_a_marker() -> None:
 
     assert read is not None
     assert read["artifact"] == {"raw": {"agjson/bytes": "AAE="}}
+
+
+class _Undecided:
+    def __bool__(self) -> bool:
+        raise ValueError("neither true nor false, as an array of numpy")
+
+    def __repr__(self) -> str:
+        return "undecided"
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"), [((), []), ({}, {}), ([], []), (set[int](), []), (b"", {"agjson/bytes": ""})]
+)
+def test_what_is_empty_becomes_plain_too(value: object, plain: object) -> None:
+    read = plain_message(AIMessageChunk(content="a", id="m", additional_kwargs={"k": value}))
+
+    assert read is not None
+    assert type(read["additional_kwargs"]["k"]) is type(plain)
+    assert read["additional_kwargs"] == {"k": plain}
+
+
+def test_nothing_is_asked_whether_it_is_true() -> None:
+    read = plain_message(AIMessageChunk(content="a", id="m", additional_kwargs={"k": _Undecided()}))
+
+    assert read is not None
+    assert "undecided" in json.dumps(read["additional_kwargs"])
 
 
 def test_what_is_a_message_and_its_id() -> None:
