@@ -109,63 +109,98 @@ class _Run(ABC):
         """What reads the stream as long as nothing is known of the thread."""
 
     @abstractmethod
-    def open(self, events: Events) -> Iterator[Any]:
+    def open(self, reading: _Reading) -> Iterator[Any]:
         """Begin the run on the calling thread; what this raises is no failure of the graph, and reaches the caller."""
 
     @abstractmethod
-    async def open_async(self, events: AsyncEvents) -> AsyncIterator[Any]:
+    async def open_async(self, reading: _Reading) -> AsyncIterator[Any]:
         """The same on the event loop."""
 
 
-class _Told:
-    """What both kinds of event streams know.
+class _Reading:
+    """What is known of a stream while it is read. It knows nothing of its reader, who may be dropped at any event.
 
     Attributes:
-        normalizer: what makes the events. Around a call, `agjson_stream`, another one once the thread has been read.
-        stream: the native stream; around a call, None until the first event.
-        error: the exception that ended the stream; None if none did.
-        asks: what the turn waits for; empty unless it has ended paused.
+        run: how the native stream is opened.
+        started: somebody has asked for an event.
+        normalizer: what makes the events.
+        stream: the native stream; None: there is none yet.
+        error: the exception that ended the stream.
+        asks: what the turn waits for.
     """
 
+    __slots__ = ("asks", "error", "normalizer", "run", "started", "stream")
+
     def __init__(self, run: _Run, stream: Any) -> None:
-        self._run = run
-        self._started = False
+        self.run = run
+        self.started = False
         self.normalizer = run.new_normalizer()
         self.stream = stream
         self.error: Exception | None = None
         self.asks: tuple[AgPausedAsk, ...] = ()
 
-    @property
-    def turn_id(self) -> str:
-        """The turn of the events."""
-        return self._run.turn_id
-
-    @property
-    def thread_id(self) -> str:
-        """The conversation of the events."""
-        return self._run.thread_id
-
-    def _failed(self, error: Exception) -> list[AgStreamEvent]:
+    def failed(self, error: Exception) -> list[AgStreamEvent]:
+        """The stream has raised."""
         self.error = error
-        return self._seen(self.normalizer.push(HostError(error)))
+        return self.seen(self.normalizer.push(HostError(error)))
 
-    def _ended(self) -> list[AgStreamEvent]:
+    def ended(self) -> list[AgStreamEvent]:
+        """The stream has ended."""
         ended = [] if self.error is not None else self.normalizer.push(HostEnd())
-        return self._seen([*ended, *self.normalizer.flush()])
+        return self.seen([*ended, *self.normalizer.flush()])
 
-    def _seen(self, events: list[AgStreamEvent]) -> list[AgStreamEvent]:
+    def seen(self, events: list[AgStreamEvent]) -> list[AgStreamEvent]:
+        """Note what the reader is to know of the events."""
         for event in events:
-            if isinstance(event, TurnDone) and event.turn_id == self.turn_id:
+            if isinstance(event, TurnDone) and event.turn_id == self.run.turn_id:
                 self.asks = tuple(event.outcome.asks) if isinstance(event.outcome, PausedOutcome) else ()
         return events
 
 
+class _Told:
+    """What both kinds of event streams tell."""
+
+    def __init__(self, run: _Run, stream: Any) -> None:
+        self._reading = _Reading(run, stream)
+
+    @property
+    def normalizer(self) -> LangGraphNormalizer:
+        """What makes the events. Around a call, `agjson_stream`, another one once the thread has been read."""
+        return self._reading.normalizer
+
+    @property
+    def stream(self) -> Any:
+        """The native stream; around a call, None until the first event."""
+        return self._reading.stream
+
+    @property
+    def error(self) -> Exception | None:
+        """The exception that ended the stream; None if none did."""
+        return self._reading.error
+
+    @property
+    def asks(self) -> tuple[AgPausedAsk, ...]:
+        """What the turn waits for; empty unless it has ended paused."""
+        return self._reading.asks
+
+    @property
+    def turn_id(self) -> str:
+        """The turn of the events."""
+        return self._reading.run.turn_id
+
+    @property
+    def thread_id(self) -> str:
+        """The conversation of the events."""
+        return self._reading.run.thread_id
+
+
 class Events(_Told, Iterator[AgStreamEvent]):
-    """The events of a native stream, once. Closing it early closes the native stream."""
+    """The events of a native stream, once. Closing it early, or leaving a loop over it, closes the native stream."""
 
     def __init__(self, run: _Run, stream: Any = None) -> None:
         super().__init__(run, stream)
-        self._events: Generator[AgStreamEvent] = self._read()
+        # No method: a reader that is dropped ends it at once, which a circle would delay.
+        self._events: Generator[AgStreamEvent] = _read(self._reading)
 
     def __iter__(self) -> Iterator[AgStreamEvent]:
         return self._events
@@ -175,28 +210,29 @@ class Events(_Told, Iterator[AgStreamEvent]):
 
     def close(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
-        if not self._started:
+        if not self._reading.started:
             _close(self.stream)
         self._events.close()
 
-    def _read(self) -> Generator[AgStreamEvent]:
-        self._started = True
-        natives = self._run.open(self)
-        self.stream = natives
-        try:
-            yield from self.normalizer.out.drain()
-            while True:
-                try:
-                    native = next(natives)
-                except StopIteration:
-                    break
-                except Exception as error:
-                    yield from self._failed(error)
-                    break
-                yield from self._seen(self.normalizer.push(native))
-            yield from self._ended()
-        finally:
-            _close(natives)
+
+def _read(reading: _Reading) -> Generator[AgStreamEvent]:
+    reading.started = True
+    natives = reading.run.open(reading)
+    reading.stream = natives
+    try:
+        yield from reading.normalizer.out.drain()
+        while True:
+            try:
+                native = next(natives)
+            except StopIteration:
+                break
+            except Exception as error:
+                yield from reading.failed(error)
+                break
+            yield from reading.seen(reading.normalizer.push(native))
+        yield from reading.ended()
+    finally:
+        _close(natives)
 
 
 class AsyncEvents(_Told, AsyncIterator[AgStreamEvent]):
@@ -204,7 +240,7 @@ class AsyncEvents(_Told, AsyncIterator[AgStreamEvent]):
 
     def __init__(self, run: _Run, stream: Any = None) -> None:
         super().__init__(run, stream)
-        self._events: AsyncGenerator[AgStreamEvent] = self._read()
+        self._events: AsyncGenerator[AgStreamEvent] = _read_async(self._reading)
 
     def __aiter__(self) -> AsyncIterator[AgStreamEvent]:
         return self._events
@@ -214,32 +250,33 @@ class AsyncEvents(_Told, AsyncIterator[AgStreamEvent]):
 
     async def aclose(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
-        if not self._started:
+        if not self._reading.started:
             await _close_async(self.stream)
         await self._events.aclose()
 
-    async def _read(self) -> AsyncGenerator[AgStreamEvent]:
-        self._started = True
-        natives = await self._run.open_async(self)
-        self.stream = natives
-        try:
-            for event in self.normalizer.out.drain():
-                yield event
-            while True:
-                try:
-                    native = await anext(natives)
-                except StopAsyncIteration:
-                    break
-                except Exception as error:
-                    for event in self._failed(error):
-                        yield event
-                    break
-                for event in self._seen(self.normalizer.push(native)):
+
+async def _read_async(reading: _Reading) -> AsyncGenerator[AgStreamEvent]:
+    reading.started = True
+    natives = await reading.run.open_async(reading)
+    reading.stream = natives
+    try:
+        for event in reading.normalizer.out.drain():
+            yield event
+        while True:
+            try:
+                native = await anext(natives)
+            except StopAsyncIteration:
+                break
+            except Exception as error:
+                for event in reading.failed(error):
                     yield event
-            for event in self._ended():
+                break
+            for event in reading.seen(reading.normalizer.push(native)):
                 yield event
-        finally:
-            await _close_async(natives)
+        for event in reading.ended():
+            yield event
+    finally:
+        await _close_async(natives)
 
 
 def _close(native: Any) -> None:
@@ -268,11 +305,11 @@ class _OfStream(_Run):
     def new_normalizer(self) -> LangGraphNormalizer:
         return LangGraphNormalizer(self.turn_id, self.thread_id, **self._settings)
 
-    def open(self, events: Events) -> Iterator[Any]:
-        return iter(events.stream)
+    def open(self, reading: _Reading) -> Iterator[Any]:
+        return iter(reading.stream)
 
-    async def open_async(self, events: AsyncEvents) -> AsyncIterator[Any]:
-        stream = events.stream
+    async def open_async(self, reading: _Reading) -> AsyncIterator[Any]:
+        stream = reading.stream
         if inspect.isawaitable(stream):
             try:
                 stream = await stream
@@ -315,7 +352,8 @@ def wrap(
     """Read the stream of ``graph.stream(...)`` or ``graph.astream(...)`` as AgJSON events.
 
     It takes every shape that `LangGraphNormalizer` takes. The more modes the graph was asked for, the more is told:
-    best ``stream_mode=MODES, subgraphs=True, version="v2"``, with the ``MODES`` of this module.
+    best ``stream_mode=MODES, subgraphs=True, version="v2"``, with the ``MODES`` of this module. A graph that may wait
+    needs ``updates`` among them: in a stream without it a pause may look like the end.
 
     Args:
         stream: the stream, of a graph here or at a server, or the awaitable of one.
@@ -364,16 +402,16 @@ class _OfCall(_Run):
     def new_normalizer(self) -> LangGraphNormalizer:
         return LangGraphNormalizer(self.turn_id, self.thread_id, **self._settings)
 
-    def open(self, events: Events) -> Iterator[Any]:
+    def open(self, reading: _Reading) -> Iterator[Any]:
         state = self._call.read_state()
         natives = self._call.run(state)
-        events.normalizer = self._of_thread(state)
+        reading.normalizer = self._of_thread(state)
         return natives
 
-    async def open_async(self, events: AsyncEvents) -> AsyncIterator[Any]:
+    async def open_async(self, reading: _Reading) -> AsyncIterator[Any]:
         state = await self._call.read_state_async()
         natives = self._call.run_async(state)
-        events.normalizer = self._of_thread(state)
+        reading.normalizer = self._of_thread(state)
         return natives
 
     def _of_thread(self, state: Any) -> LangGraphNormalizer:
@@ -410,7 +448,7 @@ def agjson_stream(
         given: an `AgInput`, also as plain data, or the graph's own input: a dict of its state, a ``Command``, None.
         config: the ``RunnableConfig``. The conversation is its ``configurable.thread_id``, else that of the input.
         context: the context of the run.
-        modes: the stream modes to ask for.
+        modes: the stream modes to ask for; with fewer, less is told, but a pause always is.
         turn_id: the turn; absent: that of the input, else a random one.
         **settings: further arguments of `LangGraphNormalizer`.
 

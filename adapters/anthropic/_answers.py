@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from agjson.adapters.anthropic._out_blocks import json_text
+from agjson.agents.intake import words_of_surfaces
 from agjson.errors import ReplayError
 from agjson.transcript import Occurrence, UnmatchedCode, groups, occurrences, refusal, settle
 from agjson.types import (
@@ -16,8 +17,6 @@ from agjson.types import (
     AgPausedAsk,
     AgSurfaceInteraction,
     AgToolResult,
-    McpMessage,
-    OpenAiSendFollowUpMessage,
     ResumeInput,
     TextBlock,
     ToolCallBlock,
@@ -231,15 +230,9 @@ def injected_messages(actions: Iterable[AgSurfaceInteraction]) -> tuple[list[AgM
     Args:
         actions: the interactions of an input.
     """
-    messages: list[AgMessage] = []
-    unsupported: list[str] = []
-    for index, action in enumerate(actions):
-        if isinstance(action, McpMessage):
-            text = action.params.content.text
-        elif isinstance(action, OpenAiSendFollowUpMessage):
-            text = action.prompt
-        else:
-            unsupported.append(f"uiActions[{index}]")
-            continue
-        messages.append(AgMessage(id=f"{action.surface_id}:{index}", role="user", content=[TextBlock(text=text)]))
-    return messages, unsupported
+    said, others = words_of_surfaces(actions)
+    messages = [
+        AgMessage(id=f"{words.surface_id}:{words.place}", role="user", content=[TextBlock(text=words.text)])
+        for words in said
+    ]
+    return messages, others

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from agjson.adapters.anthropic._in_blocks import block_from_native
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer
 from agjson.agents import Invocation
-from agjson.approvals import CallRequest, Decision, Plan
+from agjson.approvals import AskRefusedError, CallRequest, Decision, Plan
 from agjson.failures import describe_failure
 from agjson.types import AgGrantMode, AgMessage, TextBlock, ToolResultBlock
 
@@ -106,16 +106,22 @@ class Approvals:
 
         Args:
             message: the reply, as an object of the provider's client.
+
+        Raises:
+            AskRefusedError: two of its calls have one id, so that nobody could say which of them is allowed.
         """
-        return _asked(self._invocation.plan_sync(self._calls(message), self._is_gated))
+        return _asked(self._invocation.plan_sync(self._calls(message), self._is_gated), message)
 
     async def ask_for_async(self, message: Any) -> AskFor | None:
         """As `ask_for`.
 
         Args:
             message: as for `ask_for`.
+
+        Raises:
+            AskRefusedError: as `ask_for`.
         """
-        return _asked(await self._invocation.plan(self._calls(message), self._is_gated))
+        return _asked(await self._invocation.plan(self._calls(message), self._is_gated), message)
 
     def _calls(self, message: Any) -> list[CallRequest]:
         return [
@@ -209,8 +215,14 @@ def _block(call_id: str, content: Any, *, is_error: bool) -> ToolResultBlock:
     return ToolResultBlock(tool_call_id=call_id, content=[TextBlock(text=str(content))], outcome="error")
 
 
-def _asked(plan: Plan) -> AskFor | None:
-    return AskFor(plan.ask) if plan.ask else None
+def _asked(plan: Plan, message: Any) -> AskFor | None:
+    if not plan.ask:
+        return None
+    ids = [block.id for block in message.content if block.type == "tool_use"]
+    repeated = sorted({id for id in ids if ids.count(id) > 1})
+    if repeated:
+        raise AskRefusedError(f"several calls of one reply have the id {repeated[0]!r}: none of them was run")
+    return AskFor(plan.ask)
 
 
 _WHY = {"declined": "The user declined this call.", "cancelled": "The user cancelled this call."}

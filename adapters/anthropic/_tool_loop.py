@@ -135,6 +135,9 @@ class ToolLoop:
         tools = [_stand_in(tool, is_async=is_async) if self._is_of_client(tool) else tool for tool in self._tools]
         # What the provider keeps of a conversation is not ours: every request brings the whole of it.
         params = {"thread": False, **self._params}
+        if self._approvals is not None:
+            # Before the reply is whole nobody knows whether one of its calls needs a person.
+            params["run_tools_eagerly"] = False
         return self._client.beta.messages.tool_runner(**params, tools=tools, stream=True, max_iterations=self._max)
 
     def _is_of_client(self, tool: Any) -> bool:

@@ -79,7 +79,7 @@ class AnthropicAgent(Agent):
 
     Raises:
         TypeError: a client without the Messages API; a tool that is neither a declaration nor runnable.
-        ValueError: `gated` names a tool that the loop does not run.
+        ValueError: `gated` names a tool that the loop does not run, or there is a runnable toolset beside it.
     """
 
     def __init__(
@@ -135,6 +135,12 @@ class AnthropicAgent(Agent):
             self._defaults["tools"] = [tool.to_dict() if is_runnable(tool) else tool for tool in self.tools]
         self._runnable = {tool.name: tool for tool in self.tools if is_runnable(tool) and hasattr(tool, "name")}
         self._is_gated = is_gated_by(gated, self._runnable)
+        toolsets = [
+            str(tool.toolset_name) for tool in self.tools if is_runnable(tool) and hasattr(tool, "toolset_name")
+        ]
+        if self._is_gated is not None and toolsets:
+            # The runner finds their tools by itself, and a pause would take their calls for those of the client.
+            raise ValueError(f"calls of a toolset cannot be held back, so none can be gated beside {toolsets[0]!r}")
         self._grant_modes = tuple(grant_modes)
         self._loops = any(is_runnable(tool) for tool in self.tools)
         self._is_async = hasattr(client, "__aenter__")
@@ -146,6 +152,10 @@ class AnthropicAgent(Agent):
 
     def _is_client_tool(self, name: str) -> bool:
         return name not in self._runnable
+
+    def _check(self, invocation: Invocation) -> None:
+        if self._is_gated is not None:
+            _ = invocation.decisions
 
     def _prepare(self, invocation: Invocation) -> AnthropicCall:
         source = invocation.input

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agjson.adapters.langgraph._handles import CHECKPOINT_ID, INTERRUPT_ID, STATIC, VALUE
 from agjson.adapters.langgraph._scope import Namespace
 from agjson.adapters.langgraph._tasks import Task, Tasks
 from agjson.emitter import Emitter
@@ -108,8 +109,8 @@ class Asks:
         """Open an ask for each interrupt; once.
 
         Args:
-            handles: where the graph can be resumed: ``langgraph/threadId``, ``langgraph/checkpointId``,
-                ``langgraph/checkpointNs``, as far as they are known.
+            handles: where the graph can be resumed: `THREAD_ID`, `CHECKPOINT_ID` and `CHECKPOINT_NS`, as far as they
+                are known.
         """
         if self._told:
             return
@@ -128,14 +129,14 @@ class Asks:
             handles: as for `tell`.
             upcoming: the nodes that run when the graph goes on, as far as they are known.
         """
-        checkpoint = handles.get("langgraph/checkpointId")
+        checkpoint = handles.get(CHECKPOINT_ID)
         nodes = ", ".join(upcoming)
         metadata: AgMeta = {**handles, "langgraph/next": list(upcoming)}
         if not self._resumable:
             metadata["langgraph/resumable"] = False
         self._out.hitl_ask(
             "approval",
-            ask_id=f"static:{checkpoint if isinstance(checkpoint, str) else self._out.turn_id}",
+            ask_id=f"{STATIC}{checkpoint if isinstance(checkpoint, str) else self._out.turn_id}",
             message=f"Paused before {nodes}. Continue?" if nodes else "Paused. Continue?",
             metadata=metadata,
             continuation="resume",
@@ -143,9 +144,9 @@ class Asks:
         )
 
     def _metadata(self, pending: Pending, handles: AgMeta) -> AgMeta:
-        metadata: AgMeta = {"langgraph/value": pending.value, **handles}
+        metadata: AgMeta = {VALUE: pending.value, **handles}
         if pending.id is not None:
-            metadata["langgraph/interruptId"] = pending.id
+            metadata[INTERRUPT_ID] = pending.id
         if pending.more:
             metadata["langgraph/interrupt"] = pending.more
         if pending.task is not None:

@@ -36,6 +36,10 @@ KWARGS = "langgraph/additionalKwargs"
 NAME = "langgraph/name"
 """Metadata of a message: its ``name``, where it is not the name of an agent."""
 
+COMMITTED = "langgraph/committed"
+"""Metadata of a message: false where no node has put it into the state, as with a router's call of its model. Such a
+message does not go back: the graph itself does not have it."""
+
 RESULT = "agjson/result"
 """``response_metadata`` of a tool message that `messages_to_native` made: the fields of the result that LangChain
 has no place for. No chat model sends it."""

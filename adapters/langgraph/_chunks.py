@@ -17,7 +17,7 @@ from agjson.adapters.langgraph._content import (
     Reading,
     beside_content,
     read_blocks,
-    read_part,
+    read_content,
     reasoning_beside,
     rest_of_kwargs,
 )
@@ -356,7 +356,7 @@ class MessageWriter:
         slot.kind, slot.index = kind, part.get("index")
         slot.is_reasoning = kind in ("thinking", "reasoning", "reasoning_content")
         self._merge(slot, part)
-        if slot.is_reasoning and slot.id is None and isinstance(read_part(part, self._reading)[0], ReasoningBlock):
+        if slot.is_reasoning and slot.id is None and isinstance(read_content(part, self._reading)[0], ReasoningBlock):
             # Before it says anything, and perhaps it never will: readers see that the model thinks.
             self._start_reasoning(slot)
 
@@ -429,14 +429,14 @@ class MessageWriter:
         if slot.source == "reasoning_content":
             return [reasoning_beside(text, self._reading)]
         if slot.native is None:
-            return read_part(text, self._reading)
+            return read_content(text, self._reading)
         if slot.source:
             return beside_content({slot.source: slot.native}, self._reading)[0]
         if slot.native.get("type") == "":
-            return read_part(slot.native.get("value"), self._reading)
+            return read_content(slot.native.get("value"), self._reading)
         # Bedrock's text is inside, and is merged there.
         grown = slot.grows and slot.texts
-        return read_part({**slot.native, slot.grows: text} if grown else slot.native, self._reading)
+        return read_content({**slot.native, slot.grows: text} if grown else slot.native, self._reading)
 
     def _end(self, id: str, block: AgBlock) -> bool:
         """End a block that has streamed with what its stored form says beside the text; False if it is another."""

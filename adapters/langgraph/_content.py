@@ -28,7 +28,15 @@ from agjson.types import (
     TextBlock,
 )
 
-__all__ = ["ANTHROPIC_TYPES", "Reading", "beside_content", "cleaned", "read_blocks", "read_part", "rest_of_kwargs"]
+__all__ = [
+    "ANTHROPIC_TYPES",
+    "Reading",
+    "beside_content",
+    "read_blocks",
+    "read_content",
+    "reasoning_beside",
+    "rest_of_kwargs",
+]
 
 Native: TypeAlias = dict[str, Any]
 
@@ -88,12 +96,12 @@ def read_blocks(message: Mapping[str, Any]) -> list[AgBlock]:
     blocks = before
     content = message.get("content")
     for part in content if isinstance(content, list) else [content]:
-        blocks += read_part(part, reading)
+        blocks += read_content(part, reading)
     blocks += reading.calls.untold()
     return blocks + after
 
 
-def read_part(part: Any, reading: Reading) -> list[AgBlock]:
+def read_content(part: Any, reading: Reading) -> list[AgBlock]:
     """The blocks of one part of the content; none for an empty text, several for a call with its result.
 
     Args:
@@ -109,27 +117,23 @@ def read_part(part: Any, reading: Reading) -> list[AgBlock]:
         return [_raw(part, reading)]
     if kind in CALL_TYPES:
         call = read_call(part, reading.provider, reading.calls)
-        return [_raw(cleaned(part), reading)] if call is None else [call]
+        return [_raw(_cleaned(part), reading)] if call is None else [call]
     if _is_anthropic(kind, part, reading.provider):
         # A chunk may hold a citation or a signature alone.
         growing = {kind: ""} if kind in ("text", "thinking") else {}
-        return _nothing_empty(block_from_native({**growing, **cleaned(part)}))
+        return _nothing_empty(block_from_native({**growing, **_cleaned(part)}))
     reader = _READERS.get(kind)
     found = None if reader is None else reader(part, reading)
     if found is None and kind in MEDIA_TYPES:
         media = read_media(part)
         found = None if media is None else [media]
     if found is None:
-        found = hosted_item(cleaned(part))
-    return [_raw(cleaned(part), reading)] if found is None else found
+        found = hosted_item(_cleaned(part))
+    return [_raw(_cleaned(part), reading)] if found is None else found
 
 
-def cleaned(part: Mapping[str, Any]) -> Native:
-    """A native block without what LangChain has added to it for merging, and without members that say nothing.
-
-    Args:
-        part: a block of the content.
-    """
+def _cleaned(part: Mapping[str, Any]) -> Native:
+    """A native block without what LangChain has added to it for merging, and without members that say nothing."""
     keep_null = part.get("type") == "compaction"
     return {
         name: value
@@ -159,14 +163,8 @@ def _raw(native: Any, reading: Reading) -> AgBlock:
     return ProviderRawBlock(vendor=reading.provider or VENDOR, raw=native)
 
 
-def fields_of(part: Mapping[str, Any], said: Collection[str], **more: Any) -> AgProviderMeta | None:
-    """The bag of a block: native members that its neutral form does not say.
-
-    Args:
-        part: the native block.
-        said: the members that the neutral form says.
-        **more: further entries.
-    """
+def _bag(part: Mapping[str, Any], said: Collection[str], **more: Any) -> AgProviderMeta | None:
+    """The bag of a block: native members that its neutral form does not say (those but `said`), and `more` entries."""
     rest = {
         name: value
         for name, value in part.items()
@@ -186,7 +184,7 @@ def _text(part: Native, reading: Reading) -> list[AgBlock] | None:
     if not isinstance(text, str):
         return None
     citations = read_annotations(annotations, text) if isinstance(annotations, list) else []
-    block = TextBlock(text=text, citations=citations or None, provider_metadata=fields_of(part, ("text",)))
+    block = TextBlock(text=text, citations=citations or None, provider_metadata=_bag(part, ("text",)))
     return _nothing_empty(block)
 
 
@@ -194,7 +192,7 @@ def _refusal(part: Native, reading: Reading) -> list[AgBlock] | None:
     text = part.get("refusal")
     if not isinstance(text, str):
         return None
-    return [TextBlock(text=text, provider_metadata=AgProviderMeta({BLOCK: cleaned(part)}))]
+    return [TextBlock(text=text, provider_metadata=AgProviderMeta({BLOCK: _cleaned(part)}))]
 
 
 # Reasoning
@@ -231,17 +229,13 @@ def _reasoning(part: Native, reading: Reading) -> list[AgBlock] | None:
             opaque=opaque,
             provider=provider,
             item_id=cast(str, item_id) if named else None,
-            provider_metadata=fields_of(rest, ()),
+            provider_metadata=_bag(rest, ()),
         )
     ]
 
 
-def summary_texts(summary: object) -> list[str] | None:
-    """The texts of the summary parts of a reasoning item, in the order of the parts; None if it is no such list.
-
-    Args:
-        summary: ``summary`` of the item.
-    """
+def _summary_texts(summary: object) -> list[str] | None:
+    """The texts of the summary parts of a reasoning item, in the order of the parts; None if it is no such list."""
     if not isinstance(summary, list):
         return None
     texts: list[tuple[float, str]] = []
@@ -256,7 +250,7 @@ def summary_texts(summary: object) -> list[str] | None:
 
 def _reasoning_item(part: Native, reading: Reading, **more: Any) -> list[AgBlock] | None:
     """A reasoning item of the Responses API. Its summary parts are one text, as the fold joins them."""
-    texts = summary_texts(part.get("summary", []))
+    texts = _summary_texts(part.get("summary", []))
     if texts is None:
         return None
     provider = reading.provider or "openai"
@@ -271,7 +265,7 @@ def _reasoning_item(part: Native, reading: Reading, **more: Any) -> list[AgBlock
             opaque=_opaque(part.get("encrypted_content"), "encrypted", provider),
             provider=provider,
             item_id=cast(str, item_id) if named else None,
-            provider_metadata=fields_of(part, said, **more),
+            provider_metadata=_bag(part, said, **more),
         )
     ]
 
@@ -283,7 +277,7 @@ def _thinking(part: Native, reading: Reading) -> list[AgBlock] | None:
         return None
     opaque = _opaque(part.get("signature"), "signature", reading.provider)
     said = ("thinking", "signature") if opaque is not None else ("thinking",)
-    bag = fields_of(part, said)
+    bag = _bag(part, said)
     return [ReasoningBlock(text=text, opaque=opaque, provider=reading.provider, provider_metadata=bag)]
 
 
@@ -303,10 +297,10 @@ def _reasoning_content(part: Native, reading: Reading) -> list[AgBlock] | None:
     elif (opaque := _opaque(inner.get("redacted_content"), "redacted", provider)) is not None:
         said.append("redacted_content")
     left = {name: value for name, value in inner.items() if name not in said}
-    rest = {**{name: value for name, value in part.items() if name != "reasoning_content"}}
+    rest = {name: value for name, value in part.items() if name != "reasoning_content"}
     if left:
         rest["reasoning_content"] = left
-    return [ReasoningBlock(text=text, opaque=opaque, provider=provider, provider_metadata=fields_of(rest, ()))]
+    return [ReasoningBlock(text=text, opaque=opaque, provider=provider, provider_metadata=_bag(rest, ()))]
 
 
 def _compaction(part: Native, reading: Reading) -> list[AgBlock] | None:
@@ -315,7 +309,7 @@ def _compaction(part: Native, reading: Reading) -> list[AgBlock] | None:
     opaque = _opaque(part.get("encrypted_content"), "encrypted", provider)
     if opaque is None:
         return None
-    return [CompactionBlock(opaque=opaque, provider=provider, meta={BLOCK: cleaned(part)})]
+    return [CompactionBlock(opaque=opaque, provider=provider, meta={BLOCK: _cleaned(part)})]
 
 
 # Code
@@ -326,7 +320,7 @@ def _code(part: Native, reading: Reading) -> list[AgBlock] | None:
     if not isinstance(code, str):
         return None
     named = language if isinstance(language, str) and language else "PYTHON"
-    return [CodeBlock(language=named.lower(), code=code, meta={BLOCK: cleaned(part)})]
+    return [CodeBlock(language=named.lower(), code=code, meta={BLOCK: _cleaned(part)})]
 
 
 _CODE_OUTCOMES = {1: "ok", 2: "failed", 3: "deadline_exceeded"}
@@ -342,7 +336,7 @@ def _code_result(part: Native, reading: Reading) -> list[AgBlock] | None:
         told = named if named in ("failed", "deadline_exceeded") else "ok"
     if not isinstance(output, str):
         return None
-    return [CodeResultBlock(outcome=cast(Any, told), output=output, meta={BLOCK: cleaned(part)})]
+    return [CodeResultBlock(outcome=cast(Any, told), output=output, meta={BLOCK: _cleaned(part)})]
 
 
 # The rest
@@ -355,7 +349,7 @@ def _image_call(part: Native, reading: Reading) -> list[AgBlock] | None:
         return None
     form = part.get("output_format")
     kind = f"image/{form}" if isinstance(form, str) and form else _image_type(data)
-    bag = AgProviderMeta({BLOCK: {name: value for name, value in cleaned(part).items() if name != "result"}})
+    bag = AgProviderMeta({BLOCK: {name: value for name, value in _cleaned(part).items() if name != "result"}})
     return [ImageBlock(source=Base64Source(media_type=kind, data=data), provider_metadata=bag)]
 
 
@@ -371,7 +365,7 @@ def _non_standard(part: Native, reading: Reading) -> list[AgBlock] | None:
     value = part.get("value")
     if not isinstance(value, dict) or not isinstance(value.get("type"), str) or value["type"] == "non_standard":
         return None
-    found = read_part(value, reading)
+    found = read_content(value, reading)
     return None if any(isinstance(block, ProviderRawBlock) for block in found) else found
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from agjson.adapters.langgraph._carry import COMMITTED
 from agjson.adapters.langgraph._out_answer import CallIds
 from agjson.adapters.langgraph._out_carried import is_host_item
 from agjson.adapters.langgraph._out_repairs import Ledger
@@ -32,6 +34,9 @@ _WORDS: Mapping[ChangeCode, str] = {
     "stray_result": "the history has no such call, or nobody can tell which",
     "unanswered": "the call has no result",
 }
+
+# Of a message, at the start of a JSON path.
+_INDEX = re.compile(r"^\$\[(\d+)\]")
 
 
 class Answered(NamedTuple):
@@ -148,10 +153,15 @@ def take_history(
         TranscriptError: the history cannot be sent as it is.
     """
     messages = _with_host_items(messages)
-    prepared = prepare(messages, turns=turns, waiting=waiting, unanswered=unanswered, stray=stray)
+    places = [index for index, message in enumerate(messages) if (message.metadata or {}).get(COMMITTED) is not False]
+    for index in sorted({*range(len(messages))} - {*places}):
+        ledger.note("uncommitted", f"$[{index}]", "the graph has not put it into its state, and does not have it")
+    kept = [messages[index] for index in places]
+    prepared = prepare(kept, turns=turns, waiting=waiting, unanswered=unanswered, stray=stray)
     for change in prepared.changes:
         if change.code != "notice":
-            ledger.note(change.code, change.path, _told(change))
+            path = _INDEX.sub(lambda found: f"$[{places[int(found[1])]}]", change.path)
+            ledger.note(change.code, path, _told(change))
     return History(messages, prepared, ledger)
 
 

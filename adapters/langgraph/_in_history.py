@@ -26,7 +26,7 @@ from agjson.types import (
     ToolResultBlock,
 )
 
-__all__ = ["plain_message", "read_history"]
+__all__ = ["read_history"]
 
 Native: TypeAlias = dict[str, Any]
 
@@ -59,16 +59,12 @@ def read_history(native: Iterable[object], *, turn_id: str | None, thread_id: st
     """
     reader = _Reader(turn_id, thread_id)
     for index, message in enumerate(native):
-        reader.read(plain_message(message, f"$[{index}]"), index)
+        reader.read(_plain(message, f"$[{index}]"), index)
     return reader.messages
 
 
-def plain_message(message: object, path: str) -> Native:
+def _plain(message: object, path: str) -> Native:
     """One message in the shape of its pydantic dump, whatever form it has.
-
-    Args:
-        message: the message.
-        path: its JSON path.
 
     Raises:
         ValidationError: it is no message.

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agjson.adapters.langgraph._calls import Calls, call_names, read_arguments, read_call, server_call
 from agjson.adapters.langgraph._carry import INVALID
-from agjson.adapters.langgraph._content import Reading, read_part
+from agjson.adapters.langgraph._content import Reading, read_content
 from agjson.adapters.langgraph._merge import merge_block
 from agjson.emitter import Emitter
 from agjson.types import AgBlock, AgProviderMeta, ToolCallBlock
@@ -328,7 +328,7 @@ class LiveCalls:
             call: the call.
         """
         if not call.started and call.name is None and not call.args and call.native is not None:
-            for block in read_part(call.native, self._reading):
+            for block in read_content(call.native, self._reading):
                 self._tell(block)
             return
         if not call.started:

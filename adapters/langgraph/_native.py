@@ -11,6 +11,10 @@ from agjson.adapters.langgraph._config import fields_of
 __all__ = ["Durability", "Graph", "Plan", "ReadState", "ReadWrites", "RunGraph", "Say", "run_async", "run_blocking"]
 
 
+# The modes that tell of pauses. Without them a graph that waits looks like one that has ended.
+_OF_PAUSES = ("updates", "checkpoints")
+
+
 @dataclass(frozen=True, slots=True)
 class ReadState:
     """A step of a plan: read the state of a thread; the plan gets the ``StateSnapshot``.
@@ -77,7 +81,7 @@ class Graph:
 
     Args:
         graph: the graph, as ``StateGraph.compile`` or ``create_agent`` returns it.
-        modes: the stream modes to ask for.
+        modes: the stream modes to ask for. Pauses are told whatever they are.
         blocking: run it with ``stream`` rather than ``astream``; None: where its checkpointer is for blocking use
             alone.
         durability: when checkpoints are written; None: not said.
@@ -129,6 +133,23 @@ class Graph:
                 names.update(map(str, found))
         return frozenset(names)
 
+    def kept(self, step: RunGraph, part: Any) -> Any:
+        """What of a part of a run is handed on: of modes that nobody has asked for only what tells of a pause.
+
+        Args:
+            step: the run.
+            part: the part.
+
+        Returns:
+            The part, or another one; None: it is left out.
+        """
+        if "updates" not in self.modes and isinstance(part, Mapping) and part.get("type") == "updates":
+            data = part.get("data")
+            if not isinstance(data, Mapping) or "__interrupt__" not in data:
+                return None
+            part = {**part, "data": {"__interrupt__": data["__interrupt__"]}}
+        return part if step.keep is None else step.keep(part)
+
     def settings(self, step: RunGraph) -> dict[str, Any]:
         """The arguments of ``stream`` and ``astream`` for a run.
 
@@ -138,7 +159,7 @@ class Graph:
         arguments: dict[str, Any] = {
             "input": step.input,
             "config": dict(step.config),
-            "stream_mode": list(self.modes),
+            "stream_mode": [*self.modes, *(mode for mode in _OF_PAUSES if mode not in self.modes)],
             "subgraphs": True,
             "version": "v2",
         }
@@ -174,7 +195,7 @@ def run_blocking(graph: Graph, plan: Plan) -> Iterator[Any]:
                 parts = graph.native.stream(**graph.settings(step))
                 try:
                     for part in parts:
-                        kept = part if step.keep is None else step.keep(part)
+                        kept = graph.kept(step, part)
                         if kept is not None:
                             yield kept
                 finally:
@@ -208,7 +229,7 @@ async def run_async(graph: Graph, plan: Plan) -> AsyncIterator[Any]:
                 parts = graph.native.astream(**graph.settings(step))
                 try:
                     async for part in parts:
-                        kept = part if step.keep is None else step.keep(part)
+                        kept = graph.kept(step, part)
                         if kept is not None:
                             yield kept
                 finally:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 
 from agjson.adapters.langgraph._carry import BLOCK, VENDOR
 from agjson.adapters.langgraph._out_carried import carried_fields
-from agjson.adapters.langgraph._out_media import is_surface, media, resource
+from agjson.adapters.langgraph._out_media import as_text, is_surface, media, resource
 from agjson.adapters.langgraph._out_repairs import Ledger, Provider
 from agjson.types import (
     AgBlock,
@@ -23,7 +23,7 @@ from agjson.types import (
 )
 from agjson.wire import encode
 
-__all__ = ["Native", "as_text", "json_text", "spoken", "text_block", "user_block"]
+__all__ = ["Native", "json_text", "spoken", "user_block"]
 
 Native: TypeAlias = dict[str, Any]
 _Writer: TypeAlias = Callable[[Any, "Provider | None", str, Ledger], "Native | None"]
@@ -50,14 +50,8 @@ def user_block(block: AgBlock, provider: Provider | None, path: str, ledger: Led
     return writer(block, provider, path, ledger)
 
 
-def text_block(block: TextBlock, path: str, ledger: Ledger) -> Native | None:
-    """A text in words alone; None where it is empty.
-
-    Args:
-        block: the block.
-        path: its JSON path.
-        ledger: where repairs are noted.
-    """
+def _plain_text(block: TextBlock, path: str, ledger: Ledger) -> Native | None:
+    """A text in words alone; None where it is empty."""
     if not block.text.strip():
         ledger.note("text_dropped", path, "a text must hold more than white space")
         return None
@@ -76,7 +70,7 @@ def spoken(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
         ReplayError: words cannot say it.
     """
     if isinstance(block, TextBlock):
-        return text_block(block, path, ledger)
+        return _plain_text(block, path, ledger)
     if isinstance(block, CodeBlock):
         return as_text(f"```{block.language.lower()}\n{block.code}\n```", path, ledger)
     if isinstance(block, CodeResultBlock):
@@ -94,21 +88,6 @@ def spoken(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
     return None
 
 
-def as_text(text: str, path: str, ledger: Ledger) -> Native | None:
-    """What the chat model has no block for, as text; None where there is none.
-
-    Args:
-        text: the text.
-        path: the JSON path of what it is of.
-        ledger: where repairs are noted.
-    """
-    if not text.strip():
-        ledger.note("text_dropped", path, "the block says nothing")
-        return None
-    ledger.note("as_text", path, "the chat model has no such block; it goes as text")
-    return {"type": "text", "text": text}
-
-
 def json_text(value: JsonValue) -> str:
     """A JSON value as the text that a model reads.
 
@@ -122,7 +101,7 @@ def json_text(value: JsonValue) -> str:
 
 
 def _text(block: TextBlock, provider: Provider | None, path: str, ledger: Ledger) -> Native | None:
-    native = text_block(block, path, ledger)
+    native = _plain_text(block, path, ledger)
     if native is None:
         return None
     fields = carried_fields(block.provider_metadata)

@@ -47,6 +47,9 @@ def hosted_call(block: ToolCallBlock) -> dict[str, Any] | None:
     if whole is not None or not block.name or not isinstance(block.input, dict):
         return whole
     fields = carried_fields(block.provider_metadata)
+    if block.signature:
+        extras = fields.get("extras")
+        fields["extras"] = {**(extras if isinstance(extras, dict) else {}), "signature": block.signature}
     return {**fields, "type": "server_tool_call", "id": block.tool_call_id, "name": block.name, "args": block.input}
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-from typing import Any, cast
-
-from agjson.adapters.langgraph._carry import BLOCK, SIGNATURES
+from agjson.adapters.langgraph._carry import SIGNATURES
 from agjson.adapters.langgraph._out_answer import Answer
 from agjson.adapters.langgraph._out_blocks import Native, spoken
 from agjson.adapters.langgraph._out_carried import carried_fields, hosted_call, whole_block
-from agjson.adapters.langgraph._out_media import media
+from agjson.adapters.langgraph._out_media import is_base64, media
 from agjson.adapters.langgraph._out_repairs import Ledger
 from agjson.types import (
     AgBlock,
@@ -68,7 +65,8 @@ def _text(block: TextBlock, path: str, answer: Answer, ledger: Ledger) -> Native
     fields = carried_fields(block.provider_metadata) if answer.own else {}
     extras = fields.get("extras")
     signature = extras.get("signature") if isinstance(extras, dict) else None
-    if signature is not None and not (isinstance(signature, str) and _is_signature(signature)):
+    # The chat model sends what it decodes of a signature.
+    if signature is not None and not (isinstance(signature, str) and is_base64(signature)):
         ledger.note("signature_dropped", path, "the signature is no base64, and so none of this provider")
         del fields["extras"]
     elif not block.text and signature:
@@ -76,14 +74,6 @@ def _text(block: TextBlock, path: str, answer: Answer, ledger: Ledger) -> Native
         return {"type": "text", "text": "", **fields}
     native = spoken(block, path, ledger)
     return None if native is None else {**native, **fields}
-
-
-def _is_signature(value: str) -> bool:
-    """Whether the chat model can decode a signature; it sends the bytes."""
-    try:
-        return bool(base64.b64decode(value, validate=True))
-    except ValueError:
-        return False
 
 
 def _thought(block: ReasoningBlock, path: str, ledger: Ledger) -> Native | None:
@@ -94,7 +84,7 @@ def _thought(block: ReasoningBlock, path: str, ledger: Ledger) -> Native | None:
     if opaque is None or not opaque.value:
         ledger.note("reasoning_dropped", path, "reasoning without a signature does not go back")
         return None
-    if not _is_signature(opaque.value):
+    if not is_base64(opaque.value):
         ledger.note("reasoning_dropped", path, "the signature is no base64, and so none of this provider")
         return None
     fields = carried_fields(block.provider_metadata)
@@ -113,7 +103,7 @@ def _call(block: ToolCallBlock, path: str, answer: Answer, ledger: Ledger) -> No
     if answer.add_call(block, id, answer.call_name) is None and block.signature:
         ledger.note("signature_dropped", path, "a call whose arguments are no object does not go back")
     elif block.signature:
-        if block.provider in (None, _GOOGLE) and _is_signature(block.signature):
+        if block.provider in (None, _GOOGLE) and is_base64(block.signature):
             answer.kwargs.setdefault(SIGNATURES, {})[id] = block.signature
         else:
             ledger.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
@@ -129,9 +119,9 @@ def _media(block: ImageBlock | AudioBlock | FileBlock, path: str, answer: Answer
 
 
 def _code(block: CodeBlock | CodeResultBlock) -> Native:
-    carried: Any = block.meta.get(BLOCK) if block.meta else None
-    if isinstance(carried, dict) and isinstance(carried.get("type"), str):
-        return dict(cast(Native, carried))
+    whole = whole_block(block)
+    if whole is not None:
+        return whole
     if isinstance(block, CodeBlock):
         return {"type": "executable_code", "executable_code": block.code, "language": block.language}
     outcome = 1 if block.outcome == "ok" else 2

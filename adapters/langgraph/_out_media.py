@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import mimetypes
 from typing import Any
 
@@ -21,7 +20,7 @@ from agjson.types import (
     UrlSource,
 )
 
-__all__ = ["is_surface", "media", "resource"]
+__all__ = ["as_text", "is_base64", "is_surface", "media", "resource"]
 
 _APP_SURFACE = "profile=mcp-app"
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -48,13 +47,13 @@ def media(
     media_type = source.media_type or None
     if media_type is None and isinstance(source, UrlSource):
         media_type = mimetypes.guess_type(source.url.partition("?")[0])[0]
-    if isinstance(source, Base64Source) and not _is_base64(source.data):
+    if isinstance(source, Base64Source) and not is_base64(source.data):
         ledger.unsupported(path, "the content is no base64")
         return None
     kind = _kind(block, media_type)
     text = _text(source) if kind == "file" and provider in ("openai-responses", "openai-chat") else None
     if text is not None:
-        return _as_text(text, path, ledger)
+        return as_text(text, path, ledger)
     refused = _refused(kind, source, media_type, provider)
     if refused is not None:
         ledger.unsupported(path, refused)
@@ -95,7 +94,7 @@ def resource(block: ResourceBlock, provider: Provider | None, path: str, ledger:
         ledger.note("block_dropped", path, "a surface is not sent to a model")
         return None
     if held.text is not None:
-        return _as_text(held.text, path, ledger)
+        return as_text(held.text, path, ledger)
     media_type = held.mime_type or mimetypes.guess_type(held.uri)[0]
     if held.blob is None or media_type is None:
         ledger.unsupported(path, "a resource must hold text, or bytes of a known media type")
@@ -113,9 +112,16 @@ def is_surface(block: ResourceBlock) -> bool:
     return block.resource.uri.startswith("ui://") or _APP_SURFACE in (block.resource.mime_type or "")
 
 
-def _as_text(text: str, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def as_text(text: str, path: str, ledger: Ledger) -> dict[str, Any] | None:
+    """What the chat model has no block for, as text; None where there is none.
+
+    Args:
+        text: the text.
+        path: the JSON path of what it is of.
+        ledger: where repairs are noted.
+    """
     if not text.strip():
-        ledger.note("text_dropped", path, "the text is empty")
+        ledger.note("text_dropped", path, "the block says nothing")
         return None
     ledger.note("as_text", path, "the chat model has no such block; it goes as text")
     return {"type": "text", "text": text}
@@ -187,8 +193,13 @@ def _text(source: AgSource) -> str | None:
         return None
 
 
-def _is_base64(data: str) -> bool:
+def is_base64(data: str) -> bool:
+    """Whether a text is base64 of something.
+
+    Args:
+        data: the text.
+    """
     try:
         return bool(base64.b64decode(data, validate=True))
-    except (binascii.Error, ValueError):
+    except ValueError:
         return False

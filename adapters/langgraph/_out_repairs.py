@@ -20,7 +20,7 @@ ChatBedrockConverse."""
 RepairCode: TypeAlias = (
     AnthropicCode
     | ChangeCode
-    | Literal["fields_dropped", "media_moved", "message_dropped", "message_split", "signature_dropped"]
+    | Literal["fields_dropped", "media_moved", "message_dropped", "message_split", "signature_dropped", "uncommitted"]
 )
 """What kind of repair it is: one of the Anthropic adapter, of `agjson.transcript.prepare`, or of this one."""
 

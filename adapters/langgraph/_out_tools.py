@@ -13,11 +13,10 @@ from agjson.adapters.langgraph._out_repairs import Ledger, Provider
 from agjson.types import UNSET, AgMessage, TextBlock, ToolCallBlock, ToolResultBlock
 from agjson.wire import to_dict
 
-__all__ = ["DENIED", "message_content", "said", "tool_message"]
+__all__ = ["message_content", "said", "tool_message"]
 
-DENIED = "The call was denied."
-"""What a model reads of a call that a person did not allow, where nothing else is said."""
-
+# What a model reads of a call that gave nothing, where nothing else is said.
+_DENIED = "The call was denied."
 _FAILED = "The call failed."
 _KEPT = ("uiData", "structuredContent", "errorText", "errorCode", "toolMetadata", "dynamic", "isError")
 
@@ -64,7 +63,7 @@ def tool_message(
     if failed and words and words.strip() and words not in _words(content):
         content.append({"type": "text", "text": words})
     if failed and not content:
-        content.append({"type": "text", "text": DENIED if block.outcome == "denied" else _FAILED})
+        content.append({"type": "text", "text": _DENIED if block.outcome == "denied" else _FAILED})
     name = (message.metadata or {}).get(NAME)
     if name == call.name or not isinstance(name, str):
         name = tool_name(call, provider)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from agjson.adapters.langgraph._carry import FIELDS, RESULT
-from agjson.adapters.langgraph._content import Reading, read_part
+from agjson.adapters.langgraph._content import Reading, read_content
 from agjson.types import AgBlock, AgProviderMeta, TextBlock
 
 __all__ = ["result_fields"]
@@ -40,7 +40,7 @@ def result_fields(message: Mapping[str, Any], denied: Mapping[str, str] | None =
     blocks: list[AgBlock] = []
     content = message.get("content")
     for part in content if isinstance(content, list) else [content]:
-        blocks += read_part(part, reading)
+        blocks += read_content(part, reading)
     kept = _kept(message)
     if added := kept.pop("added", None):
         blocks = blocks[: len(blocks) - added]

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
 
+from agjson.adapters.langgraph._handles import VALUE, actions_of, interrupt_of, is_static
 from agjson.errors import ReplayError
 from agjson.types import UNSET, AgHitlAnswer, AgPausedAsk, JsonValue
 from agjson.wire import match_answer
 
-__all__ = [
-    "CHECKPOINT_ID",
-    "CHECKPOINT_NS",
-    "INTERRUPT_ID",
-    "STATIC",
-    "THREAD_ID",
-    "VALUE",
-    "ResumePlan",
-    "actions_of",
-    "build_resume",
-    "denied_calls",
-    "interrupt_of",
-    "is_static",
-    "plan_resume",
-]
-
-VALUE = "langgraph/value"
-"""The ask's metadata key that holds what the graph gave to ``interrupt``."""
-
-INTERRUPT_ID = "langgraph/interruptId"
-"""The metadata key that holds the id of the native interrupt."""
-
-THREAD_ID = "langgraph/threadId"
-"""The metadata key that holds the graph's thread id."""
-
-CHECKPOINT_ID = "langgraph/checkpointId"
-"""The metadata key that holds the checkpoint which the graph paused at."""
-
-CHECKPOINT_NS = "langgraph/checkpointNs"
-"""The metadata key that holds the namespace of that checkpoint, ``""`` for the root graph."""
-
-STATIC = "static:"
-"""How the id of an ask begins that stands for a static breakpoint; the rest is the checkpoint."""
-
-_NUMBERED = re.compile(r"#\d+$")
+__all__ = ["ResumePlan", "build_resume", "check_answers", "denied_calls", "plan_resume"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,38 +48,6 @@ class _Given:
     value: Any
     ordinal: float
     path: str
-
-
-def interrupt_of(ask: AgPausedAsk) -> str:
-    """The id of the native interrupt that an ask belongs to; several asks may share one.
-
-    Args:
-        ask: the ask.
-    """
-    named = (ask.metadata or {}).get(INTERRUPT_ID)
-    return named if isinstance(named, str) and named else _NUMBERED.sub("", ask.ask_id)
-
-
-def is_static(ask: AgPausedAsk) -> bool:
-    """Whether an ask stands for a static breakpoint, at which the graph asks nothing and waits to go on.
-
-    Args:
-        ask: the ask.
-    """
-    return ask.ask_id.startswith(STATIC)
-
-
-def actions_of(ask: AgPausedAsk) -> list[Mapping[str, Any]] | None:
-    """The actions of a batched approval; None where the ask is none of it.
-
-    Args:
-        ask: the ask, with the native value in its metadata.
-    """
-    value = (ask.metadata or {}).get(VALUE)
-    actions = value.get("action_requests") if isinstance(value, Mapping) else None
-    if not isinstance(actions, list):
-        return None
-    return [action if isinstance(action, Mapping) else {} for action in actions]
 
 
 # What a host calls
@@ -182,6 +116,24 @@ def plan_resume(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer]) ->
         later=later,
         goes_past=all(each.value is True for each in breakpoints) if breakpoints else None,
     )
+
+
+def check_answers(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer], *, after: int = 0) -> None:
+    """Check each answer for itself: whether its ask allows it. Others of the batch may still be missing.
+
+    Args:
+        asks: the asks.
+        answers: answers to some of them.
+        after: how many of them came with earlier inputs, and are not looked at.
+
+    Raises:
+        ReplayError: as `build_resume`; the paths count from the first answer that is looked at.
+    """
+    known = {ask.ask_id: ask for ask in asks}
+    for index, answer in enumerate(answers[after:]):
+        ask = known.get(answer.ask_id)
+        if ask is not None:
+            _one(ask, answer, f"$.answers[{index}]")
 
 
 def denied_calls(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer]) -> dict[str, str]:

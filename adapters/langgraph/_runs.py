@@ -11,13 +11,12 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from agjson.adapters.langgraph._carry import FIELDS, KWARGS, NAME, RESPONSE, RESULT
+from agjson.adapters.langgraph._carry import COMMITTED, FIELDS, KWARGS, NAME, RESPONSE, RESULT
 from agjson.adapters.langgraph._chunks import MessageWriter
 from agjson.adapters.langgraph._content import read_blocks, rest_of_kwargs
 from agjson.adapters.langgraph._prints import Print, print_of
 from agjson.adapters.langgraph._results import result_fields
 from agjson.adapters.langgraph._run import (
-    COMMITTED,
     MEMBERS,
     MESSAGE_ID,
     RESULT_MEMBERS,
@@ -29,6 +28,7 @@ from agjson.adapters.langgraph._run import (
     attribution,
     calls_of,
     id_of,
+    is_plain,
     role_of,
     says_something,
 )
@@ -37,12 +37,9 @@ from agjson.adapters.langgraph._usage import finish_reason, merge_usage, read_us
 from agjson.emitter import Emitter
 from agjson.types import AgFinishReason, AgUsage, JsonValue, ToolCallBlock, ToolResultBlock
 
-__all__ = ["COMMITTED", "MESSAGE_ID", "USAGE", "MessageRuns"]
+__all__ = ["MessageRuns"]
 
 Native: TypeAlias = dict[str, Any]
-
-# A chunk with more of them has some that are not known.
-_MOST_MEMBERS = 11
 
 
 class MessageRuns:
@@ -88,7 +85,7 @@ class MessageRuns:
             scope: where it comes from.
         """
         run = self._by_key.get(key) if key is not None else None
-        if run is not None and (writer := run.writer) is not None and _is_plain(message, run):
+        if run is not None and (writer := run.writer) is not None and is_plain(message, run):
             content, fragments, kwargs = message["content"], message["tool_call_chunks"], message["additional_kwargs"]
             if kwargs:
                 done = not fragments and not content and writer.feed_hot_reasoning(kwargs)
@@ -382,8 +379,9 @@ class MessageRuns:
             run.marked = False
             self._out.message_metadata({COMMITTED: True}, message_id=run.emitted)
         metadata = message.get("response_metadata")
-        if isinstance(metadata, dict) and metadata.keys() - run.metadata.keys():
-            run.metadata = {**metadata, **run.metadata}
+        said = metadata.items() if isinstance(metadata, dict) else ()
+        if more := {key: value for key, value in said if value is not None and key not in run.metadata}:
+            run.metadata = {**run.metadata, **more}
             self._out.message_metadata({RESPONSE: run.metadata}, message_id=run.emitted)
         name = message.get("name")
         if isinstance(name, str) and name and name not in (run.name, run.scope.agent_name):
@@ -582,22 +580,3 @@ def _print_of(message: Mapping[str, Any]) -> Print:
     if message.get("type") == "tool":
         return print_of([ToolResultBlock(tool_call_id="", **result_fields(message))])
     return print_of(read_blocks(message))
-
-
-def _is_plain(message: Mapping[str, Any], run: Run) -> bool:
-    """Whether a chunk says nothing but content, fragments of calls and what stands beside them, as nearly all do."""
-    # A subscript takes half the time of a `get`.
-    try:
-        return (
-            message["type"] == "AIMessageChunk"
-            and message["usage_metadata"] is None
-            and message["chunk_position"] is None
-            and len(message["response_metadata"]) < 2
-            and len(message) <= _MOST_MEMBERS
-            and message["id"] in run.ids
-            and "content" in message
-            and "tool_call_chunks" in message
-            and "additional_kwargs" in message
-        )
-    except (KeyError, TypeError):
-        return False

@@ -275,7 +275,7 @@ class State:
         if not isinstance(data, dict):
             self._frame("updates", data, scope)
             return
-        self._has_updates = True
+        self._has_updates = self._has_updates or not data.keys() <= _INTERNAL
         for node, update in data.items():
             if node in _INTERNAL or update is None:
                 continue
@@ -312,7 +312,7 @@ class State:
         # Where values come as well they say what has gone, and in which order the rest stands.
         follow = not scope.ns and not self._has_values
         removed_all = overwritten
-        kept: list[PlainMessage] = []
+        kept: list[tuple[Any, PlainMessage]] = []
         for each in messages:
             message = plain_message(each)
             if message is None:
@@ -324,15 +324,15 @@ class State:
                 elif id is not None and (follow or scope.ns):
                     self._runs.remove(id, scope=scope)
             elif id is not None or follow:
-                self._is_new(each)
-                kept.append(message)
+                kept.append((each, message))
         if removed_all and follow:
-            self._ids = [id for each in kept if (id := native_message_id(each)) is not None]
-            self._rewrite(list(kept), scope)
+            self._ids = [id for _, message in kept if (id := native_message_id(message)) is not None]
+            self._rewrite([each for each, _ in kept], scope)
             return
         if removed_all:
             return  # what comes after it is mostly told already; the values say the rest
-        for message in kept:
+        for each, message in kept:
+            self._is_new(each)
             self._committed(message, scope, node)
 
     def _committed(self, message: PlainMessage, scope: Scope, node: str | None) -> None:

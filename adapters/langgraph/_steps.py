@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, count
 from typing import Any
 
-from agjson.adapters.langgraph._checks import (
+from agjson.adapters.langgraph._checks import Refusal, check_fork, check_resume, check_start, matched
+from agjson.adapters.langgraph._handles import STATIC, interrupt_of
+from agjson.adapters.langgraph._native import Graph, Plan, ReadState, ReadWrites, RunGraph, Say
+from agjson.adapters.langgraph._stored_state import (
     Dangling,
-    Refusal,
-    check_fork,
-    check_resume,
-    check_start,
     dangling_calls,
     head_of,
     known_messages,
     levels_of,
-    matched,
     member,
     messages_in,
     open_calls,
@@ -23,8 +22,6 @@ from agjson.adapters.langgraph._checks import (
     task_of,
     waiting_in,
 )
-from agjson.adapters.langgraph._native import Graph, Plan, ReadState, ReadWrites, RunGraph, Say
-from agjson.adapters.langgraph._resume import STATIC, interrupt_of
 from agjson.adapters.langgraph.inbound import PreparedRun, native_history
 from agjson.agents import Invocation
 from agjson.normalizer import HostEnd, HostError
@@ -76,9 +73,9 @@ def _start(call: PreparedRun, invocation: Invocation, discards: bool) -> Plan:
     closed: list[Any] = []
     left = [dangling for dangling in dangling_calls(state, call.input_key) if dangling.id not in brought]
     if left:
-        told = _answered_calls(invocation)
+        told, known = _answered_calls(invocation), known_messages(state, call.input_key)
         for dangling in left:
-            message = _closing_of(dangling, text)
+            message = _closing_of(dangling, text, known)
             closed.append(message)
             if dangling.id not in told:
                 yield Say({"type": "messages", "ns": (), "data": (message, {"langgraph_node": "__start__"})})
@@ -135,15 +132,16 @@ def _answered_calls(invocation: Invocation) -> set[str]:
     return answered - native.keys() | {id for id, known_as in native.items() if known_as in answered}
 
 
-def _closing_of(dangling: Dangling, text: str) -> Any:
-    """The result of a call that has none."""
+def _closing_of(dangling: Dangling, text: str, known: Collection[str]) -> Any:
+    """The result of a call that has none, under an id that the graph does not have: it would replace that message."""
     from langchain_core.messages import ToolMessage
 
     if dangling.result is not None:
         return dangling.result
-    return ToolMessage(
-        content=text, tool_call_id=dangling.id, name=dangling.name, id=f"{dangling.id}:result", status="error"
-    )
+    # Models number their calls anew in each answer, so an earlier call may have been closed under the same id.
+    first = f"{dangling.id}:result"
+    id = next(id for id in chain([first], (f"{first}#{place}" for place in count(2))) if id not in known)
+    return ToolMessage(content=text, tool_call_id=dangling.id, name=dangling.name, id=id, status="error")
 
 
 # A resume

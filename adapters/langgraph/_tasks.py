@@ -62,6 +62,9 @@ class Tasks:
 
     def __init__(self) -> None:
         self._tasks: dict[str, Task] = {}
+        # How many tasks of a node have not run, as what they return is known from before: LangGraph tells no end of
+        # them, and their update names the node alone.
+        self._cached: dict[tuple[Namespace, str], int] = {}
         # The tool calls that run in each graph, as the mode `tools` tells.
         self._calls: dict[Namespace, set[str]] = {}
         # Tools that raised, by the native id of their call: what they raised, and its turn.
@@ -84,10 +87,6 @@ class Tasks:
         task.done = True
         return task
 
-    def get(self, task_id: str) -> Task | None:
-        """A task by its id."""
-        return self._tasks.get(task_id)
-
     def index(self, task: Task | None) -> int:
         """The place of a task in the order in which they began; 0 for one that is not known."""
         return 0 if task is None else task.index
@@ -95,6 +94,44 @@ class Tasks:
     def running(self, ns: Namespace) -> Iterator[Task]:
         """The tasks of a graph that have not ended."""
         return (task for task in self._tasks.values() if task.ns == ns and not task.done)
+
+    def take_cached(self, ns: Namespace, update: Any) -> list[Task]:
+        """Note an update that tells that a task has not run, as what it returns is known from before.
+
+        Args:
+            ns: the namespace of the graph.
+            update: what the mode ``updates`` says.
+
+        Returns:
+            The tasks that have ended with it, as far as it is known which they are.
+        """
+        mark = update.get("__metadata__") if isinstance(update, dict) else None
+        if not isinstance(mark, dict) or not mark.get("cached"):
+            return []
+        ended: list[Task] = []
+        for name in update:
+            if isinstance(name, str) and not name.startswith("__"):
+                self._cached[ns, name] = self._cached.get((ns, name), 0) + 1
+                ended += self.without_end(ns, name)
+        return ended
+
+    def without_end(self, ns: Namespace, name: str) -> list[Task]:
+        """The tasks of a node that have ended though nothing tells it: once all its others have.
+
+        Args:
+            ns: the namespace of the graph.
+            name: the node.
+        """
+        count = self._cached.get((ns, name))
+        if count is None:
+            return []
+        left = [task for task in self.running(ns) if task.name == name]
+        if len(left) > count:
+            return []
+        del self._cached[ns, name]
+        for task in left:
+            task.done = True
+        return left
 
     # Tool calls
 

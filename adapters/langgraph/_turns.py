@@ -16,8 +16,13 @@ AGENT_NAME = "lc_agent_name"
 
 
 def task_id_of(ns: Namespace) -> str:
-    """The id of the task in the parent graph that runs the graph of a namespace; empty for the root."""
-    return ns[-1].rpartition(":")[2] if ns else ""
+    """The id of the task in the graph around it that runs the graph of a namespace; empty for the root."""
+    return _place_of(ns)[-1].rpartition(":")[2] if ns else ""
+
+
+def _place_of(ns: Namespace) -> Namespace:
+    """The namespace up to the task that runs its graph; further graphs of one task bear their number behind it."""
+    return ns[:-1] if len(ns) > 1 and ":" not in ns[-1] else ns
 
 
 class Turns:
@@ -68,7 +73,7 @@ class Turns:
             if known.agent_name is None and not ns:
                 known.agent_name = name
             return known
-        parent = self.scope(ns[:-1])
+        parent = self.scope(_place_of(ns)[:-1])
         if metadata is None:
             return Scope(ns, parent.turn_id, parent.agent_name)
         if name is None or name == parent.agent_name or not self._nested:
@@ -80,7 +85,7 @@ class Turns:
 
     def _enter(self, ns: Namespace, parent: Scope, name: str) -> Scope:
         meta: dict[str, Any] = {"langgraph/ns": list(ns)}
-        call_id = self._spawned_by(ns[:-1], task_id_of(ns))
+        call_id = self._spawned_by(parent.ns, task_id_of(ns))
         if call_id is not None and self._has_call(call_id):
             meta["langgraph/toolCallId"] = self._out.call_id(call_id)
         wanted = f"{self.root.turn_id}/{'/'.join(ns)}"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agjson.adapters.langgraph._native import Durability, Graph, run_async, run_blocking
-from agjson.adapters.langgraph._resume import denied_calls, plan_resume
+from agjson.adapters.langgraph._resume import check_answers, denied_calls, plan_resume
 from agjson.adapters.langgraph._steps import steps
 from agjson.adapters.langgraph.inbound import GraphWays, PreparedRun, prepare_run
 from agjson.adapters.langgraph.normalizer import LangGraphNormalizer
@@ -33,7 +33,7 @@ _OfRun: TypeAlias = Mapping[str, Any] | Callable[[Invocation], Any] | None
 
 
 class LangGraphAgent(Agent):
-    """Runs a compiled graph.
+    """Runs a compiled graph (spec §3, §3.1, §8.0).
 
     A graph with a checkpointer gets the messages that it does not have yet, and goes on from its pauses: always by a
     map from interrupt ids to answers, and only where its latest checkpoint still waits for just these. What the graph's
@@ -57,7 +57,7 @@ class LangGraphAgent(Agent):
             ``configurable.thread_id``, and else the AgJSON thread.
         configurable: names of settings that the graph reads from ``config["configurable"]``, as
             ``init_chat_model(configurable_fields=...)`` does. A setting with no place is named in an `error` event.
-        modes: the stream modes to ask for; with fewer, less is told.
+        modes: the stream modes to ask for; with fewer, less is told, but a pause always is.
         client_tools: the tools that the client runs, by name, or what tells them. The graph ends after a call of one,
             and is entered again with its result.
         normalizer: further settings of `LangGraphNormalizer`, such as ``tell``.
@@ -131,6 +131,9 @@ class LangGraphAgent(Agent):
 
     def _is_client_tool(self, name: str) -> bool:
         return self._client_tools(name)
+
+    def _check(self, invocation: Invocation) -> None:
+        check_answers(invocation.asks, invocation.answers, after=len(invocation.thread.pending.answers))
 
     def _prepare(self, invocation: Invocation) -> PreparedRun:
         answers = invocation.answers

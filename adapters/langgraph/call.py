@@ -6,10 +6,11 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from agjson.adapters.langgraph._checks import Refusal, levels_of, member, messages_in
+from agjson.adapters.langgraph._checks import Refusal
 from agjson.adapters.langgraph._native import Graph, Plan, RunGraph, Say, run_async, run_blocking
 from agjson.adapters.langgraph._resume import denied_calls, plan_resume
 from agjson.adapters.langgraph._steps import resume_steps
+from agjson.adapters.langgraph._stored_state import levels_of, member, messages_in
 from agjson.adapters.langgraph.inbound import GraphWays, prepare_run, to_native
 from agjson.adapters.langgraph.normalizer import LangGraphNormalizer
 from agjson.agents import ThreadPausedError

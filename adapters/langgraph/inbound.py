@@ -6,21 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agjson.adapters.langgraph._checks import member
 from agjson.adapters.langgraph._config import config_for, place_settings, state_update, with_values
-from agjson.adapters.langgraph._resume import (
+from agjson.adapters.langgraph._handles import (
     CHECKPOINT_ID,
     CHECKPOINT_NS,
     STATIC,
     THREAD_ID,
-    ResumePlan,
     actions_of,
-    build_resume,
     interrupt_of,
     is_static,
-    plan_resume,
 )
-from agjson.agents.intake import read_input
+from agjson.adapters.langgraph._resume import ResumePlan, build_resume, plan_resume
+from agjson.adapters.langgraph._stored_state import member
+from agjson.agents.intake import read_input, words_of_surfaces
 from agjson.errors import MissingExtraError, ReplayError
 from agjson.types import (
     UNSET,
@@ -32,8 +30,6 @@ from agjson.types import (
     AgRunConfig,
     AgToolResult,
     JsonValue,
-    McpMessage,
-    OpenAiSendFollowUpMessage,
     ResumeInput,
     StartInput,
     TextBlock,
@@ -63,7 +59,9 @@ _SHARED = tuple(name for name in ToolResultBlock.__struct_fields__ if name in fr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LangGraphCall:
-    """One run of a graph, not yet made: ``graph.stream(call.graph_input(), call.config, context=call.context)``.
+    """One run of a graph, not yet made (spec §3.1).
+
+    It is made by ``graph.stream(call.graph_input(), call.config, context=call.context)``.
 
     Attributes:
         input: the input of the graph: messages of LangChain, and what else of the state the caller sets. None: the
@@ -186,7 +184,7 @@ def to_native(
     context_fields: Collection[str] = (),
     configurable: Collection[str] = (),
 ) -> LangGraphCall:
-    """The run of a graph that an input asks for. Nothing is run, and the graph is not needed.
+    """The run of a graph that an input asks for (spec §3, §3.1, §7). Nothing is run, and the graph is not needed.
 
     A ``start`` is a plain input. A ``resume`` becomes one ``Command`` with a map from interrupt ids to answers, also
     for one answer; the decisions about a batch of actions are grouped, in order, and counted. A ``tool-result`` answers
@@ -428,20 +426,13 @@ def _calls_in(message: AgMessage) -> set[str]:
 
 
 def _spoken(ag_input: ResumeInput) -> tuple[list[AgMessage], list[str]]:
-    """What surfaces say in the user's name, and the paths of what else they do."""
-    said: list[AgMessage] = []
-    others: list[str] = []
-    for index, action in enumerate(ag_input.ui_actions or ()):
-        if isinstance(action, McpMessage):
-            text = action.params.content.text
-        elif isinstance(action, OpenAiSendFollowUpMessage):
-            text = action.prompt
-        else:
-            others.append(f"uiActions[{index}]")
-            continue
-        id = f"{ag_input.turn_id}:ui-{index}"
-        said.append(AgMessage(id=id, role="user", content=[TextBlock(text=text)]))
-    return said, others
+    """What surfaces say in the user's name, as messages, and the paths of what else they do."""
+    said, others = words_of_surfaces(ag_input.ui_actions or ())
+    messages = [
+        AgMessage(id=f"{ag_input.turn_id}:ui-{words.place}", role="user", content=[TextBlock(text=words.text)])
+        for words in said
+    ]
+    return messages, others
 
 
 def _landed(results: Sequence[AgToolResult], asks: Sequence[AgPausedAsk]) -> tuple[dict[str, Any], list[AgMessage]]:

@@ -47,6 +47,8 @@ def messages_to_native(
 ) -> NativeMessages:
     """A history as LangChain messages, ready for a graph's ``messages`` or a chat model; nothing of it is sent.
 
+    The rules are those of spec §3.2, §8.0 item 7 and §10 item 13.
+
     The ids are those of the messages, and of the calls those of their provider, so that ``add_messages`` takes a
     message that the thread has already for the same one. Notices, messages of nested turns, calls that an app made and
     batches that wait for people do not go back (`agjson.transcript.prepare`). Reasoning goes back byte for byte to the
@@ -92,7 +94,7 @@ def messages_from_native(
     turn_id: str | None = None,
     thread_id: str | None = None,
 ) -> list[AgMessage]:
-    """LangChain messages as messages of AgJSON; the inverse of `messages_to_native`.
+    """LangChain messages as messages of AgJSON (spec §3.2); the inverse of `messages_to_native`.
 
     Native fields without a neutral form are carried, so that `messages_to_native` gives the same history back.
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 
 from agjson.adapters.langgraph._asks import Asks, Pending
 from agjson.adapters.langgraph._door import Door, PlainMessage
+from agjson.adapters.langgraph._handles import CHECKPOINT_ID, CHECKPOINT_NS, THREAD_ID
 from agjson.adapters.langgraph._parts import SERVER, Part, read_part, unknown_members
 from agjson.adapters.langgraph._protocol import ProtocolMessages
 from agjson.adapters.langgraph._runs import MessageRuns
@@ -219,6 +220,7 @@ class LangGraphNormalizer(Normalizer):
             else:
                 self._asks.stopped = True
         self._state.updates(part.data, self._turns.scope(part.ns))
+        self._steps_done(part.ns, self._tasks.take_cached(part.ns, part.data))
         return True
 
     def _on_tasks(self, part: Part) -> bool:
@@ -255,8 +257,12 @@ class LangGraphNormalizer(Normalizer):
         ):
             # The graphs around tell it again.
             self._failed_ones.append(Failed(error, message, scope.turn_id, task.name))
-        if self._turns.owns(task.ns):
-            self.out.step_done(task.id, step_name=task.name, turn_id=scope.turn_id)
+        self._steps_done(task.ns, [task, *self._tasks.without_end(task.ns, task.name)])
+
+    def _steps_done(self, ns: Namespace, tasks: Sequence[Task]) -> None:
+        if self._turns.owns(ns):
+            for task in tasks:
+                self.out.step_done(task.id, step_name=task.name, turn_id=self._turn_of(ns))
 
     def _on_checkpoints(self, part: Part) -> bool:
         data = part.data
@@ -345,7 +351,7 @@ class LangGraphNormalizer(Normalizer):
         """Remember where the root graph stands."""
         where = config.get("configurable") if isinstance(config, Mapping) else None
         if isinstance(where, Mapping):
-            for name, key in _HANDLES.items():
+            for name, key in _PLACES.items():
                 if isinstance(value := where.get(name), str):
                     self._handles[key] = value
         if isinstance(upcoming, (list, tuple)):
@@ -455,11 +461,8 @@ class LangGraphNormalizer(Normalizer):
         return self._runs.usage(self.turn_id)
 
 
-_HANDLES = {
-    "thread_id": "langgraph/threadId",
-    "checkpoint_id": "langgraph/checkpointId",
-    "checkpoint_ns": "langgraph/checkpointNs",
-}
+# Where a config says which place of which thread it is of, and how an ask says it.
+_PLACES = {"thread_id": THREAD_ID, "checkpoint_id": CHECKPOINT_ID, "checkpoint_ns": CHECKPOINT_NS}
 
 _HANDLERS: dict[str, Callable[[LangGraphNormalizer, Part], bool]] = {
     "checkpoints": LangGraphNormalizer._on_checkpoints,

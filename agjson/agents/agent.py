@@ -109,6 +109,16 @@ class Agent(ABC):
             invocation: what goes in.
         """
 
+    def _check(self, invocation: Invocation) -> None:  # noqa: B027  # most frameworks take whatever was asked for
+        """Refuse answers that the framework would not take, also where others of the batch are still missing.
+
+        An answer that is stored stands: one that is found to be wrong only with the last of its batch would leave the
+        thread waiting for ever. What it raises, `run` raises before the first event, and nothing is stored.
+
+        Args:
+            invocation: what would go in, with the answers so far; those of this input come last.
+        """
+
     def _prepare(self, invocation: Invocation) -> Any:
         """Convert the input to the framework's own form, before anything happens: no waiting, no requests.
 
@@ -228,6 +238,7 @@ class Agent(ABC):
             surfaces=self.SURFACES,
             close_timeout=self.close_timeout,
             normalizer=self._normalizer,
+            check=self._check,
             prepare=self._prepare,
             invoke=self._invoke,
             is_client_tool=self._is_client_tool,

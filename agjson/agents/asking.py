@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -101,6 +101,9 @@ class Asking:
         self._ledger = ledger
         self._thread_id = thread_id
         self._owner = owner
+        # What the framework is given: what `hear` has found.
+        self._waits_for: frozenset[str] = frozenset()
+        self._decided: tuple[tuple[Decision, ...], tuple[CallRequest, ...]] = (), ()
         self._claims: list[Claim] = []
         # The calls of the claims whose outcome is not known yet.
         self._outstanding: dict[str, Claim] = {}
@@ -136,9 +139,11 @@ class Asking:
         """
         if thread is None:
             return Case(input=ag_input, thread=None)
-        pending = frozenset(ask.ask_id for ask in thread.pending.asks)
+        pending = frozenset(_ids(thread.pending.asks))
         await self._ledger.recover(self._thread_id, holding=True, pending=pending)
         case: Case = await self._tried(lambda book: self._case(book, ag_input, thread))
+        self._decided = case.decisions, case.held
+        self._waits_for = frozenset() if case.thread is None else frozenset(_ids(case.thread.pending.asks))
         self.tokens = {id: ask.token for id, ask in case.shown.items() if ask.token is not None}
         return case
 
@@ -150,6 +155,7 @@ class Asking:
         moment = policy.clock()
         batches = [batch for batch in book.batches(self._thread_id) if batch.state == "open"]
         records = {each.ask_id: each for batch in batches for each in book.asks(self._thread_id, batch.turn_id)}
+        thread = self._without_settled_asks(book, thread, records)
         answers = {id: said for id, record in records.items() if (said := _said(record, record.state_at(moment)))}
         shown = {ask.ask_id: ask for ask in issuing.waiting(book, policy, self._thread_id, self._owner)}
         decisions: list[Decision] = []
@@ -167,6 +173,17 @@ class Asking:
             shown=shown,
             unknown=self._unknown(book, thread),
         )
+
+    def _without_settled_asks(self, book: Book, thread: Thread, waiting: Collection[str]) -> Thread:
+        """A thread without asks that nobody can answer any more: somebody acted on them or gave them up by the ledger.
+
+        So does a claim whose turn could not begin, where thread and ledger are in two stores.
+        """
+        asks = thread.pending.asks
+        left = tuple(ask for ask in asks if ask.ask_id in waiting or book.ask(self._thread_id, ask.ask_id) is None)
+        if len(left) == len(asks):
+            return thread
+        return dataclasses.replace(thread, pending=dataclasses.replace(thread.pending, asks=left))
 
     def _apply(self, book: Book, ag_input: AgInput, turn_id: str) -> None:
         """Store what an input says to asks."""
@@ -239,7 +256,9 @@ class Asking:
                 issuing.give_up(book, thread_id)
                 return []
             ready = self._ready(book)
-            return [claiming.claim(book, policy, thread_id, each, claimed_by=turn_id, holder=holder) for each in ready]
+            made = [claiming.claim(book, policy, thread_id, each, claimed_by=turn_id, holder=holder) for each in ready]
+            self._check_as_heard(made)
+            return made
 
         self._claims = await self._ledger.store.begin(lease, turn_id, lost_thread, work)
         if goes_on:
@@ -247,6 +266,19 @@ class Asking:
         for claim in self._claims:
             runs = [each.call.call_id for each in claim.decisions if each.runs and each.call is not None]
             self._outstanding.update(dict.fromkeys((*runs, *(call.call_id for call in claim.held)), claim))
+
+    def _check_as_heard(self, claims: Sequence[Claim]) -> None:
+        """Go on only where what the framework was given is what is claimed: without a claim nothing may run.
+
+        Raises:
+            LedgerError: it is not.
+        """
+        from agjson.approvals.errors import LedgerError
+
+        decisions = tuple(each for claim in claims for each in claim.decisions)
+        held = tuple(each for claim in claims for each in claim.held)
+        if (decisions, held) != self._decided or not self._waits_for <= set(_ids(each.ask for each in decisions)):
+            raise LedgerError("the asks of the thread were acted on meanwhile")
 
     # While it runs
 
@@ -391,6 +423,10 @@ class Asking:
             return done.result
 
 
+def _ids(asks: Iterable[AgPausedAsk]) -> Iterator[str]:
+    return (ask.ask_id for ask in asks)
+
+
 def _leaves_behind(ag_input: AgInput) -> bool:
     """Whether an input gives up the asks of its thread."""
     return isinstance(ag_input, StartInput) and not named_asks(ag_input)
@@ -435,13 +471,14 @@ def _with_earlier_answers(thread: Thread, ag_input: AgInput, answers: Mapping[st
 
 
 def _calls_without_result(thread: Thread) -> set[str]:
+    """The calls that nobody waits for and that have no result, or one that was not to be their last."""
     waiting = {*thread.pending.calls, *(ask.tool_call_id for ask in thread.pending.asks)}
     calls: set[str] = set()
     for message in thread.result.messages:
         for block in message.content:
             if isinstance(block, ToolCallBlock):
                 calls.add(block.tool_call_id)
-            elif isinstance(block, ToolResultBlock):
+            elif isinstance(block, ToolResultBlock) and not block.preliminary and block.outcome != "input_required":
                 calls.discard(block.tool_call_id)
     return calls - waiting
 

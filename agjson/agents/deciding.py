@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from agjson.agents.thread import Pending, Thread, calls_of
-from agjson.types import ToolCallBlock, ToolResultBlock
+from agjson.types import UNSET, ToolCallBlock, ToolResultBlock
 
 if TYPE_CHECKING:
     from agjson.approvals.claiming import Decision
@@ -29,16 +30,15 @@ def decided(
         AnswerError: an answer has not the form that its ask wants, or edits arguments, which only a ledger's policy
             allows.
     """
-    from dataclasses import replace
-
     from agjson.approvals.claiming import decisions_of
     from agjson.approvals.policy import now
     from agjson.approvals.records import AskRecord
     from agjson.approvals.replies import read_reply
-    from agjson.types import UNSET
 
     moment = now()
-    answers = {answer.ask_id: (index, answer) for index, answer in enumerate(pending.answers)}
+    # Those of the input come after those that the thread has.
+    before = len(thread.pending.answers)
+    answers = {answer.ask_id: (index, answer) for index, answer in enumerate(pending.answers, -before)}
     calls = requests(calls_of(thread.result.messages))
     records: list[AskRecord] = []
     for place, ask in enumerate(pending.asks):
@@ -57,14 +57,16 @@ def decided(
             expires_at=None,
         )
         if answer is not None:
-            said = read_reply(record, answer, f"$.answers[{index}]")
+            said = read_reply(record, answer, f"$.answers[{index}]" if index >= 0 else "$.answers")
             record = replace(record, answer=answer, state=said.status)
         records.append(record)
     gated = {record.call.call_id for record in records if record.call is not None}
     if not any(record.ask.kind != "url" for record in records):
         return tuple(decisions_of(records, moment)), ()
-    safe = _beside(thread, gated) - gated - {id for id in pending.calls}
-    held = tuple(call for id, call in calls.items() if id in safe and not call.hosted and not is_client_tool(call.name))
+    safe = _beside(thread, gated) - gated - set(pending.calls)
+    held = tuple(
+        call.copied() for id, call in calls.items() if id in safe and not call.hosted and not is_client_tool(call.name)
+    )
     return tuple(decisions_of(records, moment)), held
 
 
@@ -100,6 +102,6 @@ def _beside(thread: Thread, gated: Collection[str]) -> set[str]:
                 by_turn.setdefault(message.turn_id, set()).add(block.tool_call_id)
                 if block.tool_call_id in gated:
                     turns.add(message.turn_id)
-            elif isinstance(block, ToolResultBlock) and block.outcome != "input_required":
+            elif isinstance(block, ToolResultBlock) and not block.preliminary and block.outcome != "input_required":
                 ended.add(block.tool_call_id)
     return {id for turn in turns for id in by_turn[turn]} - ended

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator,
 from typing import Any, cast
 
 from agjson.agents.closing import (
+    cancellation_counter,
     close_stream,
     close_stream_sync,
     pending_cancellations,
@@ -45,11 +46,13 @@ async def drive(
     except BaseException:
         await settle(_release(lease))
         raise
-    logs = lease.logs
-    cancellations = pending_cancellations()
+    logs, has_ledger = lease.logs, agent.approvals is not None
+    count_cancellations = cancellation_counter()
+    cancellations = count_cancellations()
     stream: AsyncIterator[Any] | None = None
-    # Folded, but not delivered yet.
+    # Folded, but not delivered yet; and those of them that the store was not given either.
     due: list[AgStreamEvent] = []
+    untold: list[AgStreamEvent] = []
     try:
         try:
             events = due = run.opening()
@@ -62,26 +65,26 @@ async def drive(
                 stream = _as_async(_native_stream(agent, run.invocation))
                 async for native in stream:
                     events = run.push(native)
-                    if run.has_to_tell:
-                        due = events
-                        await run.tell(lease)
-                        due = []
+                    if has_ledger and run.has_to_tell:
+                        due = untold = events
+                        await settle(run.tell(lease))
+                        due = untold = []
                     if logs and events:
                         due = events
                         await lease.append(events)
                         due = []
-                    for event in run.shown(events):
+                    for event in run.shown(events) if has_ledger else events:
                         yield event
-                    if pending_cancellations() > cancellations:
+                    if count_cancellations() > cancellations:
                         # The framework has swallowed the cancellation and goes on as if nothing had happened.
                         raise _cancelled()
-                if pending_cancellations() > cancellations:
+                if count_cancellations() > cancellations:
                     # The framework has swallowed the cancellation and ended as if nothing had happened.
                     raise _cancelled()
                 run.end()
         except BaseException as error:
             if not _is_failure(error, cancellations):
-                run.abort("client-closed" if isinstance(error, GeneratorExit) else agent.why_cancelled())
+                run.abort("client-closed" if isinstance(error, GeneratorExit) else agent.why_cancelled(), untold)
                 if isinstance(error, Exception):
                     raise _cancelled() from error
                 raise
@@ -248,7 +251,7 @@ async def _save(agent: AgentParts, lease: ThreadLease, run: Run) -> None:
         if kept is not None:
             # Before the thread that names it: nobody else knows the name of one that is never used.
             await agent.continuations.put(thread.thread_id, kept, run.continuation()[0])
-        await run.settle(thread)
+        await run.hold_calls(thread)
         # Before the end goes out: who has it may send the next input at once.
         await run.close_claims()
         await lease.save(thread, run.held)
@@ -315,8 +318,9 @@ def _drive_sync(
     except BaseException:
         on_store(_release(lease))
         raise
-    logs = lease.logs
+    logs, has_ledger = lease.logs, agent.approvals is not None
     due: list[AgStreamEvent] = []
+    untold: list[AgStreamEvent] = []
     try:
         try:
             events = due = run.opening()
@@ -329,21 +333,21 @@ def _drive_sync(
             if stream is not None:
                 for native in stream:
                     events = run.push(native)
-                    if run.has_to_tell:
-                        due = events
+                    if has_ledger and run.has_to_tell:
+                        due = untold = events
                         on_all(run.tell(lease))
-                        due = []
+                        due = untold = []
                     if logs and events:
                         due = events
                         on_store(lease.append(events))
                         due = []
-                    yield from run.shown(events)
+                    yield from run.shown(events) if has_ledger else events
                 run.end()
         except BaseException as error:
             if isinstance(error, Exception) or (is_cancellation(error) and not isinstance(error, GeneratorExit)):
                 run.fail(error, due)
             else:
-                run.abort("client-closed" if isinstance(error, GeneratorExit) else agent.why_cancelled())
+                run.abort("client-closed" if isinstance(error, GeneratorExit) else agent.why_cancelled(), untold)
                 raise
     finally:
         try:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -24,6 +24,7 @@ from agjson.types import (
     AgMessage,
     AgMeta,
     AgPausedAsk,
+    AgSurfaceInteraction,
     AgToolResult,
     McpMessage,
     OpenAiSendFollowUpMessage,
@@ -34,7 +35,17 @@ from agjson.types import (
 )
 from agjson.wire import encode, from_dict, match_answer
 
-__all__ = ["ASK_ID", "Intake", "OnPaused", "named_asks", "read_input", "take_in", "words_of"]
+__all__ = [
+    "ASK_ID",
+    "Intake",
+    "OnPaused",
+    "SurfaceWords",
+    "named_asks",
+    "read_input",
+    "take_in",
+    "words_of",
+    "words_of_surfaces",
+]
 
 OnPaused: TypeAlias = Literal["refuse", "discard"]
 """What to do with a start that answers none of the asks that a thread waits for: refuse it, or give the asks up."""
@@ -277,7 +288,8 @@ def _resume(ag_input: ResumeInput, thread: Thread, surfaces: bool) -> Intake:
         except ValidationError as error:
             raise ValidationError(error.message, path + error.path[1:]) from None
     pending = _with(pending, answers=answers)
-    messages, others = _spoken(ag_input)
+    said, others = words_of_surfaces(ag_input.ui_actions or ())
+    messages = [_message_of(words) for words in said]
     acts = bool(messages or (surfaces and others))
     if acts and not pending.is_complete:
         # It would reach the framework before the answers that it waits for.
@@ -295,21 +307,41 @@ def _resume(ag_input: ResumeInput, thread: Thread, surfaces: bool) -> Intake:
     )
 
 
-def _spoken(ag_input: ResumeInput) -> tuple[list[AgMessage], list[str]]:
-    """What surfaces say in the user's name (spec §6), and the paths of the other interactions."""
-    messages: list[AgMessage] = []
+class SurfaceWords(NamedTuple):
+    """What a surface says in the user's name.
+
+    Attributes:
+        place: the position of the interaction in ``uiActions``, from 0.
+        surface_id: the surface.
+        text: the words.
+    """
+
+    place: int
+    surface_id: str
+    text: str
+
+
+def words_of_surfaces(actions: Iterable[AgSurfaceInteraction]) -> tuple[list[SurfaceWords], list[str]]:
+    """What surfaces say in the user's name (spec §6), and the JSON paths of the other interactions.
+
+    Args:
+        actions: the interactions of an input.
+    """
+    said: list[SurfaceWords] = []
     others: list[str] = []
-    for index, action in enumerate(ag_input.ui_actions or ()):
+    for place, action in enumerate(actions):
         if isinstance(action, McpMessage):
-            text = action.params.content.text
+            said.append(SurfaceWords(place, action.surface_id, action.params.content.text))
         elif isinstance(action, OpenAiSendFollowUpMessage):
-            text = action.prompt
+            said.append(SurfaceWords(place, action.surface_id, action.prompt))
         else:
-            others.append(f"uiActions[{index}]")
-            continue
-        metadata: AgMeta = {"agjson/surfaceId": action.surface_id}
-        messages.append(AgMessage(id="", role="user", content=[TextBlock(text=text)], metadata=metadata))
-    return messages, others
+            others.append(f"uiActions[{place}]")
+    return said, others
+
+
+def _message_of(words: SurfaceWords) -> AgMessage:
+    metadata: AgMeta = {"agjson/surfaceId": words.surface_id}
+    return AgMessage(id="", role="user", content=[TextBlock(text=words.text)], metadata=metadata)
 
 
 def _why_no_answer(ask_id: str, pending: Pending) -> str:

@@ -20,6 +20,7 @@ from agjson.types import (
 
 if TYPE_CHECKING:
     from agjson.agents.asking import Asking
+    from agjson.agents.intake import OnPaused
     from agjson.approvals.claiming import Decision
     from agjson.approvals.planning import Plan
     from agjson.approvals.records import CallRequest
@@ -54,6 +55,7 @@ class Invocation:
         decisions: what was decided about the asks, each with the call as it is to be run: made of what was asked and
             stored, and never of what the client sent along.
         held: the calls of the batch that need no approval and run with its decision.
+        on_paused: what a start may do to a paused thread, as it counts for this run.
         request_state: the name under which `keep` keeps; asks may carry it.
         continuation: what the run before has kept; None: nothing. On a start that answers nothing it is to be let go
             of.
@@ -71,6 +73,7 @@ class Invocation:
         "input",
         "messages",
         "native",
+        "on_paused",
         "request_state",
         "results",
         "run",
@@ -92,6 +95,7 @@ class Invocation:
         request_state: str,
         decided: Callable[[], tuple[tuple[Decision, ...], tuple[CallRequest, ...]]],
         asking: Asking | None = None,
+        on_paused: OnPaused = "refuse",
     ) -> None:
         self.input = input
         self.thread = thread
@@ -102,6 +106,7 @@ class Invocation:
         self.asks = asks
         self.answers = answers
         self.results = results
+        self.on_paused: OnPaused = on_paused
         self.request_state = request_state
         self.continuation: Any = None
         self.native: Any = None

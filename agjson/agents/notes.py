@@ -138,11 +138,15 @@ def _block(notes: Notes, event: ContentBlock) -> None:
         if not block.provider_executed:
             notes.calls[block.tool_call_id] = block.name
     elif isinstance(block, ToolResultBlock):
-        if block.outcome != "input_required":
-            notes.calls.pop(block.tool_call_id, None)
-            notes.outcomes[block.tool_call_id] = block.outcome or ("error" if block.is_error else "ok")
+        _result(notes, block)
     elif isinstance(block, DataBlock) and block.id is not None:
         notes.use("blocks", block.id)
+
+
+def _result(notes: Notes, block: ToolResultBlock) -> None:
+    if not block.preliminary and block.outcome != "input_required":
+        notes.calls.pop(block.tool_call_id, None)
+        notes.outcomes[block.tool_call_id] = block.outcome or ("error" if block.is_error else "ok")
 
 
 def _ask(notes: Notes, event: HitlAsk) -> None:
@@ -153,6 +157,10 @@ def _ask(notes: Notes, event: HitlAsk) -> None:
 def _snapshot(notes: Notes, event: MessagesSnapshot) -> None:
     fold = AgReduceResult(messages=event.messages, turns=event.turns or [], artifacts=event.artifacts or [], memory=[])
     notes.use_all(KnownIds.of(fold))
+    for message in event.messages:
+        for block in message.content:
+            if isinstance(block, ToolResultBlock):
+                _result(notes, block)
 
 
 NOTED: Mapping[type, Callable[[Notes, Any], None]] = {

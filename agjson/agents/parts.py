@@ -32,6 +32,7 @@ class AgentParts:
         surfaces: `Agent.SURFACES`.
         close_timeout: how many seconds the close of a native stream may take.
         normalizer: `Agent._normalizer`.
+        check: `Agent._check`.
         prepare: `Agent._prepare`.
         invoke: `Agent._invoke`.
         is_client_tool: `Agent._is_client_tool`.
@@ -48,6 +49,7 @@ class AgentParts:
     surfaces: bool
     close_timeout: float
     normalizer: Callable[[Invocation, NormalizerSettings], Normalizer]
+    check: Callable[[Invocation], object]
     prepare: Callable[[Invocation], Any]
     invoke: Callable[[Invocation], AsyncIterable[Any] | Iterable[Any]]
     is_client_tool: Callable[[str], bool]

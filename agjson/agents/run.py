@@ -103,6 +103,8 @@ class Run:
         self.request_state = self._intake.request_state
         self.taken: list[Any] = []
         invocation = self._invocation()
+        if invocation.answers:
+            agent.check(invocation)
         self._normalizer = agent.normalizer(invocation, self._settings(ag_input, trigger))
         if agent.on_failure is not None:
             self._normalizer.on_failure = agent.on_failure
@@ -138,6 +140,7 @@ class Run:
             request_state=self._agent.continuations.mint(),
             decided=self._decided,
             asking=self._asking,
+            on_paused=self._agent.on_paused,
         )
 
     def _decided(self) -> tuple[tuple[Decision, ...], tuple[CallRequest, ...]]:
@@ -236,12 +239,14 @@ class Run:
             self.push(HostError(error))
             self._finish()
 
-    def abort(self, reason: str) -> None:
+    def abort(self, reason: str, untold: Sequence[AgStreamEvent] = ()) -> None:
         """The run was stopped from outside.
 
         Args:
             reason: why, for `turn.abort`.
+            untold: events that were returned and that the store was not given; they come first.
         """
+        self.held[:0] = untold
         if not self._finished:
             self._ending = True
             self.push(HostAbort(reason))
@@ -312,7 +317,7 @@ class Run:
             await self._asking.keep(self._notes, self._calls)
             lease.show(self._asking.tokens)
 
-    async def settle(self, thread: Thread) -> None:
+    async def hold_calls(self, thread: Thread) -> None:
         """Let the ledger learn what waits for the decision on the asks of this turn.
 
         Args:

@@ -32,7 +32,7 @@ from agjson.approvals.errors import (
 from agjson.approvals.issuing import shown, waiting
 from agjson.approvals.policy import Policy, needs_token
 from agjson.approvals.records import AskRecord
-from agjson.approvals.replies import read_reply
+from agjson.approvals.replies import EDITS, Said, edits_arguments, read_reply
 from agjson.approvals.states import ANSWERED
 from agjson.approvals.tokens import make_token, same_token, token_hash
 from agjson.errors import ValidationError
@@ -113,7 +113,7 @@ def answer(
         after = replace(
             record,
             state=said.status,
-            answer=given if given.token is None else replaced(given, token=None),
+            answer=_as_understood(given if given.token is None else replaced(given, token=None), record, said),
             arguments=said.arguments,
         )
         book.change_ask(record, after)
@@ -262,6 +262,13 @@ def _match(record: AskRecord, given: AgHitlAnswer, path: str) -> None:
         raise _BY_FIELD.get(error.path, AnswerError)(error.message, record.ask_id, path) from None
     if given.ordinal is not None and given.ordinal != record.ask.ordinal:
         raise OrdinalError("the ordinal is not that of the ask", record.ask_id, path)
+
+
+def _as_understood(given: AgHitlAnswer, record: AskRecord, said: Said) -> AgHitlAnswer:
+    """The answer as it counts: arguments that are not edited are those of the call, also where 1.0 was sent for 1."""
+    if record.call is None or said.arguments is not UNSET or not edits_arguments(record, given):
+        return given
+    return replaced(given, reply={EDITS: record.call.copied().arguments})
 
 
 def _is_gated_twice(book: Book, record: AskRecord) -> bool:

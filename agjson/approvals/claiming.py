@@ -16,7 +16,7 @@ from agjson.approvals.policy import Policy
 from agjson.approvals.records import AskRecord, BatchRecord, CallRequest
 from agjson.approvals.replies import RESPONSE
 from agjson.approvals.standing import grant
-from agjson.approvals.states import AskState
+from agjson.approvals.states import TRANSITIONS, AskState
 from agjson.types import UNSET, AgHitlAnswer, AgPausedAsk, AgToolOutcome, AgToolResult, TextBlock
 
 __all__ = [
@@ -136,22 +136,26 @@ def claim(book: Book, policy: Policy, thread_id: str, turn_id: str, *, claimed_b
     still_open = [record.ask_id for record in records if record.state_at(moment) == "open"]
     if still_open:
         raise BatchOpenError(f"the batch waits for answers to {', '.join(map(repr, still_open))}", still_open)
-    for record in records:
+    # What was given up for itself is decided no more; a call that it gates has no yes.
+    counting = [record for record in records if record.state != "given_up"]
+    for record in counting:
         check_integrity(record, policy)
-    decisions = decisions_of(records, moment)
-    for record, decision in zip(records, decisions, strict=True):
+    decisions = [each for each in decisions_of(records, moment) if each.verdict != "given_up"]
+    for record, decision in zip(counting, decisions, strict=True):
         book.change_ask(record, _after_claim(record, decision))
-        if decision.runs and decision.answer is not None and decision.answer.grant_mode_id is not None:
+        # Who answered in the place of the tool has not let it run, this once or later.
+        allowed = decision.runs and decision.response is None
+        if allowed and decision.answer is not None and decision.answer.grant_mode_id is not None:
             grant(book, policy, record, decision.call, decision.answer.grant_mode_id)
     # Consent to open a URL lets nothing run, so it lets go of nothing either.
-    released = any(record.ask.kind != "url" for record in records)
+    released = any(record.ask.kind != "url" for record in counting)
     made = Claim(
         claim_id=secrets.token_hex(16),
         thread_id=thread_id,
         turn_id=turn_id,
         claimed_by=claimed_by,
         decisions=tuple(decisions),
-        held=batch.held if released else (),
+        held=tuple(call.copied() for call in batch.held) if released else (),
         withheld=() if released else batch.held,
         budget=None,
     )
@@ -164,7 +168,7 @@ def claim(book: Book, policy: Policy, thread_id: str, turn_id: str, *, claimed_b
             claim_id=made.claim_id,
             claimed_by=claimed_by,
             holder=holder,
-            held=made.held,
+            held=batch.held if released else (),
             budget=budget,
         )
     )
@@ -189,8 +193,7 @@ def decisions_of(records: Sequence[AskRecord], moment: datetime) -> list[Decisio
 def _decision(record: AskRecord, verdict: AskState, refused: Collection[str]) -> Decision:
     call = record.call
     edited = call is not None and record.arguments is not UNSET
-    if call is not None and record.arguments is not UNSET:
-        call = replace(call, arguments=record.arguments)
+    call = None if call is None else _with_edits(call, record).copied()
     runs = verdict in _YES and record.ask.kind != "url" and (call is None or call.call_id not in refused)
     response: str | None = None
     reply = None if record.answer is None else record.answer.reply
@@ -206,6 +209,11 @@ def _decision(record: AskRecord, verdict: AskState, refused: Collection[str]) ->
         runs=runs,
         response=response,
     )
+
+
+def _with_edits(call: CallRequest, record: AskRecord) -> CallRequest:
+    """The call that an ask gates, with the arguments that count."""
+    return call if record.arguments is UNSET else replace(call, arguments=record.arguments)
 
 
 def _after_claim(record: AskRecord, decision: Decision) -> AskRecord:
@@ -287,8 +295,7 @@ def _end(book: Book, batch: BatchRecord, *, lost: bool) -> list[CallRequest]:
         is_unknown = True
         book.change_ask(record, replace(record, state="unknown"))
         if record.call is not None and record.call not in unknown:
-            arguments = record.call.arguments if record.arguments is UNSET else record.arguments
-            unknown.append(replace(record.call, arguments=arguments))
+            unknown.append(_with_edits(record.call, record))
     book.put_batch(replace(batch, state="unknown" if is_unknown else "done"))
     return sorted(unknown, key=lambda call: call.index)
 
@@ -343,8 +350,8 @@ def recover(
         has_ended: whether a process has surely ended (`LedgerStore.has_ended`).
         thread_id: only those of this thread.
         holding: the caller has the sole right to run the thread, so every claim of it is lost.
-        pending: the asks that the thread waits for, as it is stored; the batches of which it knows no ask were issued
-            by a run that was lost, and are given up. None: leave them.
+        pending: the asks that the thread waits for, as it is stored; the others were issued by a run that was lost, or
+            by a turn that went on without them, and are given up. None: leave them.
 
     Raises:
         ValueError: `holding` or `pending` without a thread.
@@ -368,9 +375,20 @@ def recover(
                         asks=asks,
                     )
                 )
-        elif batch.state == "open" and pending is not None and not any(each.ask_id in pending for each in records):
-            left += [record.ask_id for record in give_up(book, batch.thread_id, batch.turn_id)]
+        elif batch.state == "open" and pending is not None:
+            if any(each.ask_id in pending for each in records):
+                left += _give_up_strays(book, records, pending)
+            else:
+                left += [record.ask_id for record in give_up(book, batch.thread_id, batch.turn_id)]
     return Recovered(lost=tuple(lost), given_up=tuple(left))
+
+
+def _give_up_strays(book: Book, records: Sequence[AskRecord], pending: Collection[str]) -> list[str]:
+    """Leave behind the asks of a batch that its turn did not pause for: nobody can answer them, and all would wait."""
+    strays = [record for record in records if record.ask_id not in pending and "given_up" in TRANSITIONS[record.state]]
+    for record in strays:
+        book.change_ask(record, replace(record, state="given_up"))
+    return [record.ask_id for record in strays]
 
 
 def unknown_calls(book: Book, thread_id: str) -> list[CallRequest]:
@@ -384,8 +402,7 @@ def unknown_calls(book: Book, thread_id: str) -> list[CallRequest]:
     unknown: dict[str, CallRequest] = {}
     for record in records:
         if record.state == "unknown" and record.call is not None:
-            arguments = record.call.arguments if record.arguments is UNSET else record.arguments
-            unknown[record.call.call_id] = replace(record.call, arguments=arguments)
+            unknown[record.call.call_id] = _with_edits(record.call, record)
     for turn_id in dict.fromkeys(record.turn_id for record in records):
         batch = book.batch(thread_id, turn_id)
         if batch is not None and batch.state == "unknown":
@@ -406,8 +423,7 @@ def ended_calls(book: Book, thread_id: str) -> list[CallRequest]:
     ended: dict[str, CallRequest] = {}
     for record in records:
         if record.state == "done" and record.call is not None and record.outcome in _ENDED:
-            arguments = record.call.arguments if record.arguments is UNSET else record.arguments
-            ended[record.call.call_id] = replace(record.call, arguments=arguments)
+            ended[record.call.call_id] = _with_edits(record.call, record)
     for turn_id in dict.fromkeys(record.turn_id for record in records):
         batch = book.batch(thread_id, turn_id)
         if batch is not None:

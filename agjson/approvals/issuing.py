@@ -67,7 +67,7 @@ def issue(
     _refuse_repeated_calls([*batch.held, *held], there, asks)
     batch = replace(
         batch,
-        held=(*batch.held, *held),
+        held=(*batch.held, *(call.copied() for call in held)),
         one_at_a_time=batch.one_at_a_time or one_at_a_time,
         budget=budget or batch.budget,
     )
@@ -97,7 +97,7 @@ def hold(book: Book, thread_id: str, turn_id: str, calls: Sequence[CallRequest])
     if batch is None or batch.state != "open":
         raise AskConflictError(f"the asks of turn {turn_id!r} take no more calls")
     there = {call.call_id for call in batch.held}
-    new = [call for call in calls if call.call_id not in there]
+    new = [call.copied() for call in calls if call.call_id not in there]
     _refuse_repeated_calls([*batch.held, *new], book.asks(thread_id, turn_id), ())
     book.put_batch(replace(batch, held=(*batch.held, *new)))
 
@@ -116,6 +116,7 @@ def _record(
     if call is not None:
         # What has no canonical form could not be bound; it comes out now rather than with the answer.
         canonical(call.arguments)
+        call = call.copied()
     record = AskRecord(
         thread_id=thread_id,
         turn_id=turn_id,

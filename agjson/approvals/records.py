@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
@@ -27,7 +28,8 @@ class CallRequest:
         arguments: the arguments, as the model gave them.
         server: the server that the tool is of, as MCP names it; None: none.
         hosted: the provider runs it; nothing here does.
-        index: its position among the calls of its batch, from 0.
+        index: its place among the calls that the model made, from 0, counted in its reply or in the whole conversation:
+            only the order counts, in which calls run.
     """
 
     call_id: str
@@ -36,6 +38,10 @@ class CallRequest:
     server: str | None = None
     hosted: bool = False
     index: int = 0
+
+    def copied(self) -> CallRequest:
+        """The same call with arguments of its own: whoever runs it may change them, and nothing else changes."""
+        return replace(self, arguments=copy.deepcopy(self.arguments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,12 @@ from agjson.types import UNSET, AgHitlAnswer, JsonValue, UnsetType
 if TYPE_CHECKING:
     from agjson.approvals.records import AskRecord
 
-__all__ = ["RESPOND", "RESPONSE", "Said", "read_reply"]
+__all__ = ["EDITS", "RESPOND", "RESPONSE", "Said", "edits_arguments", "read_reply"]
 
 _Status: TypeAlias = Literal["resolved", "declined", "cancelled"]
-_EDITS = "arguments"
+EDITS = "arguments"
+"""The member of the reply to an approval that is the arguments to run with."""
+
 RESPONSE = "response"
 """The member of the reply to an approval that is the result, in the tool's place."""
 
@@ -70,6 +72,22 @@ def read_reply(record: AskRecord, answer: AgHitlAnswer, path: str) -> Said:
     return Said("resolved")
 
 
+def edits_arguments(record: AskRecord, answer: AgHitlAnswer) -> bool:
+    """Whether an answer says what arguments to run with, edited or not.
+
+    Args:
+        record: the ask.
+        answer: an answer that `read_reply` has taken.
+    """
+    reply = answer.reply
+    return (
+        record.ask.kind == "approval"
+        and answer.status == "resolved"
+        and isinstance(reply, Mapping)
+        and set(reply) == {EDITS}
+    )
+
+
 def _approval(record: AskRecord, reply: JsonValue | UnsetType, path: str) -> Said:
     if reply is UNSET or reply is None or reply is True:
         return Said("resolved")
@@ -80,11 +98,11 @@ def _approval(record: AskRecord, reply: JsonValue | UnsetType, path: str) -> Sai
         raise WrongReplyError("the reply to an approval is a boolean, or an object", record.ask_id, path)
     if set(reply) == {RESPONSE}:
         return Said("resolved", response=_response(record, reply[RESPONSE], path))
-    if set(reply) != {_EDITS}:
+    if set(reply) != {EDITS}:
         raise WrongReplyError(
-            f"an object that answers an approval has one member, {_EDITS!r} or {RESPONSE!r}", record.ask_id, path
+            f"an object that answers an approval has one member, {EDITS!r} or {RESPONSE!r}", record.ask_id, path
         )
-    return Said("resolved", _edits(record, reply[_EDITS], path))
+    return Said("resolved", _edits(record, reply[EDITS], path))
 
 
 def _response(record: AskRecord, response: JsonValue, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import secrets
 from datetime import datetime
 
@@ -52,7 +53,7 @@ def allow(
         rule_id=secrets.token_urlsafe(12),
         tool=tool,
         server=server,
-        arguments=arguments,
+        arguments=copy.deepcopy(arguments),
         owner=owner,
         thread_id=thread_id,
         made_at=policy.clock(),

@@ -431,7 +431,8 @@ class Runs:
             raise _resync(after)
         run = self._begun(thread_id)
         kept = run or self._ended.get(thread_id)
-        if kept is not None and kept.relay is not None and kept.relay.turn_id == wanted:
+        # A thread may have been deleted, and begun anew by somebody else elsewhere, with a turn of the same id.
+        if kept is not None and kept.owner == owner and kept.relay is not None and kept.relay.turn_id == wanted:
             relay = kept.relay
             if after >= relay.next:
                 raise _resync(after)

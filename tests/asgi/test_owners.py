@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from agjson.agents import MemoryThreadStore, SharedThreadStore, Thread, ThreadStore, UnknownThreadError
 from agjson.errors import ValidationError
 from agjson.middleware.asgi import AgentApp, Forbidden, Refusal, Unauthorized
+from agjson.stores import SQLiteThreadStore
 from agjson.types import AgInput, StartInput
 from tests.support.asgi_client import Exchange, request, run
 from tests.support.scripted import ScriptAgent, calls, results, said, start, text, types
@@ -163,6 +164,19 @@ async def test_a_thread_that_was_forgotten_is_anybodys_again() -> None:
             assert (await request(app, "GET", path, **who))[0] == 404
     assert types(await run(app, start(), **BOB))[-1] == "turn.done"
     assert (await request(app, "GET", "/threads/th", **ALICE))[0] == 404
+
+
+async def test_what_is_kept_of_a_deleted_thread_is_not_for_the_next_one_of_its_id(tmp_path: Path) -> None:
+    async with opened("sqlite", tmp_path) as store, opened("sqlite", tmp_path) as other_store:
+        here = AgentApp(ScriptAgent(lambda _: text("of alice"), store=store), authorize=by_header)
+        there = AgentApp(ScriptAgent(lambda _: text("of bob"), store=other_store), authorize=by_header)
+        await run(here, start(), **ALICE)
+        assert isinstance(store, SQLiteThreadStore)
+        assert await store.delete("th")
+        told = await run(there, start(), **BOB)
+        async with Exchange(here, "GET", "/threads/th/events?turnId=t", headers=BOB["headers"]) as exchange:
+            assert await exchange.events() == told
+        assert (await request(here, "GET", "/threads/th/events?turnId=t", **ALICE))[0] == 404
 
 
 async def test_authorize_sees_the_input_of_a_post_and_none_elsewhere() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tracemalloc
 from itertools import islice
@@ -11,12 +12,15 @@ import pytest
 
 from agjson import AgEvent, Checker, decode_event, encode, reduce
 from agjson.adapters.anthropic import AnthropicNormalizer
-from benchmarks import page
+from agjson.adapters.langgraph import LangGraphNormalizer
+from agjson.wire.sse import read_sse
+from benchmarks import bench_langgraph, page
 from benchmarks.__main__ import BENCHES, main
 from benchmarks.bench_anthropic import KINDS, WAYS, answer, peaks, replaying
+from benchmarks.bench_langgraph import LEAN, OURS, PEER, SHORT, read, turn_sizes, ways
 from benchmarks.bench_memory import stream
 from benchmarks.measure import TINY, Row, fastest
-from benchmarks.streams import WORDS, agent, endless, long_message
+from benchmarks.streams import ARGUMENTS, THOUGHTS, WORDS, agent, endless, long_message
 
 AIMS = {
     "decode_event": 1.5,
@@ -25,6 +29,8 @@ AIMS = {
     "Reducer.push": 1.4,
     "line to folded state (decode_event, push)": 3.0,
     "import agjson": 4.0,
+    f"what {OURS} adds to a token, beside {PEER}": 0.1,
+    f"what {OURS} adds to a token, beside {LEAN}": 0.125,
     **{f"push and encode, {kind}_delta, from dicts": 0.1 for kind in KINDS},
     **{f"push and encode, {kind}_delta, from the client's objects": 0.125 for kind in KINDS},
 }
@@ -45,7 +51,7 @@ def test_a_bench_measures_every_row(name: str) -> None:
 
 
 def test_every_stated_aim_has_its_row() -> None:
-    names = {row.name for bench in ("wire", "fold", "start", "anthropic") for row in BENCHES[bench](TINY)}
+    names = {row.name for bench in ("wire", "fold", "start", "anthropic", "langgraph") for row in BENCHES[bench](TINY)}
     assert set(AIMS) <= names
 
 
@@ -98,6 +104,51 @@ def test_all_ways_of_the_long_answer_end_in_the_same_content() -> None:
     words = "".join(WORDS[number % len(WORDS)] for number in range(20))
     assert [getattr(block, "text", None) for block in first.content] == [words, words]
     assert all(other == first for other in others)
+
+
+def _said(lines: list[bytes], member: str) -> str:
+    """The text of an answer that came as server-sent events."""
+    events = [json.loads(message.data) for message in read_sse(lines)]
+    return "".join(event["delta"] for event in events if event["type"] == member)
+
+
+@pytest.mark.parametrize("kind", bench_langgraph.KINDS)
+def test_graph_and_agent_tell_the_same_answer(kind: str) -> None:
+    """What the adapter is measured against: the graph streams every delta, and each becomes one of ours."""
+    turns = ways(50, kind)
+    parts = read(turns["native"]("thread-1", "turn-1"))
+    pieces = {"text": WORDS, "reasoning": THOUGHTS, "arguments": ARGUMENTS}[kind]
+    assert sum(part["type"] == "messages" for part in parts) >= 50
+    ours = {"text": "text.delta", "reasoning": "reasoning.delta", "arguments": "tool.args.delta"}[kind]
+    said = "".join(pieces[number % len(pieces)] for number in range(50))
+    assert _said(read(turns[OURS]("thread-2", "turn-1")), ours) == said
+    normalizer = LangGraphNormalizer("turn-1", "thread-1")
+    events = [event for part in parts for event in normalizer.push(part)]
+    assert [event.type for event in events].count(ours) == 50
+
+
+@pytest.mark.parametrize("peer", [PEER, LEAN])
+def test_the_peer_tells_the_same_answer(peer: str) -> None:
+    pytest.importorskip("ag_ui_langgraph")
+    said = "".join(WORDS[number % len(WORDS)] for number in range(50))
+    assert _said(read(ways(50)[peer]("thread-1", "turn-1")), "TEXT_MESSAGE_CONTENT") == said
+
+
+def test_a_turn_of_a_long_thread_takes_no_more_bytes_than_one_of_a_short() -> None:
+    first, *others = turn_sizes(ways(SHORT)[OURS], 8)
+    assert first > 1_000
+    assert max(others) - min(others) < 10  # digits of a seq
+    assert others[0] <= first
+
+
+def test_rows_beside_the_peer_are_left_out_where_it_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench_langgraph, "has_peer", lambda: False)
+    names = [row.name for row in bench_langgraph.rows(TINY)]
+    assert f"a token through {OURS}, as a server-sent event" in names
+    assert not any("ag_ui_langgraph" in name for name in names)
+    assert "ag_ui_langgraph is not installed" in capsys.readouterr().err
 
 
 def _traced() -> int:

@@ -51,6 +51,7 @@ DUTIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Normalization points (§8)", tuple(f"8.{number}" for number in range(1, 24))),
     ("Conformance fixtures (§10)", tuple(f"10.{number}" for number in range(1, 21))),
     ("Decisions about calls and asks (§11)", ("11.3", "11.4")),
+    ("LangGraph (§3.1, §12)", ("3.1 LangGraph", "12 stream modes")),
     ("Security duties (§13)", tuple(f"13.{number}" for number in range(1, 7))),
 )
 """The sections of the page, and the name of each duty in them."""

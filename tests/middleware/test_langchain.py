@@ -177,6 +177,35 @@ def test_closing_the_events_closes_the_stream() -> None:
     assert list(events) == []
 
 
+def test_a_call_tells_a_pause_whatever_else_is_asked_for() -> None:
+    graph = asking(InMemorySaver(), "colour?")
+    events = agjson_stream_sync(graph, HELLO, CONFIG, modes=["messages"])
+    assert sound(list(events))[-1] == "turn.done"
+    assert [ask.message for ask in events.asks] == ["colour?"]
+
+
+def test_leaving_the_loop_closes_the_stream() -> None:
+    source = Source(VALUES)
+    for event in wrap(source):
+        assert event.type == "turn.start"
+        break
+    assert source.closed == 1
+
+    called = Source(VALUES, VALUES)
+    next(wrap(called))
+    assert called.closed == 1
+
+
+async def test_leaving_the_loop_closes_the_asynchronous_stream() -> None:
+    source = AsyncSource(VALUES, hangs=True)
+    async for event in wrap(source):
+        assert event.type == "turn.start"
+        break
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert source.closed == 1
+
+
 def test_closing_them_before_the_first_one_closes_it_too() -> None:
     class Unread:
         closed = 0

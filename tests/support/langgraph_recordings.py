@@ -27,7 +27,7 @@ from tests.support.messages_server import Answer, MessagesServer, Request
 
 __all__ = ["BUILDERS", "SAID", "Played", "is_answer", "play", "playable", "recordings"]
 
-SAID = HumanMessage("Ask.", id="u-recorded")
+SAID = HumanMessage("Ask.", id="u-contract")
 """What the user says first."""
 
 _PATHS = {
@@ -113,7 +113,11 @@ def _agent(model: BaseChatModel, tools: Sequence[StructuredTool]) -> Any:
 def _graph(model: BaseChatModel, tools: Sequence[StructuredTool]) -> Any:
     bound: Any = model.bind_tools(list(tools)) if tools else model
     builder = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": [bound.invoke(state["messages"])]})
+
+    def node(state: MessagesState) -> Native:
+        return {"messages": [bound.invoke(state["messages"])]}
+
+    builder.add_node("model", node)  # pyright: ignore
     builder.add_node("tools", ToolNode(list(tools)))
     builder.add_edge(START, "model")
     builder.add_conditional_edges("model", tools_condition)

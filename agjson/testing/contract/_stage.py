@@ -8,8 +8,6 @@ from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from msgspec.structs import replace
-
 from agjson.agents import Agent, MemoryThreadStore, OnPaused, Thread, ThreadStore
 from agjson.approvals import AskRecord, Keys, Ledger, LedgerStore, MemoryLedgerStore, Policy, without_tokens
 from agjson.checker import check
@@ -25,6 +23,7 @@ from agjson.types import (
     AgMessage,
     AgPausedAsk,
     AgStreamEvent,
+    AgToolResult,
     PausedOutcome,
     ResumeInput,
     StartInput,
@@ -36,7 +35,7 @@ from agjson.types import (
 )
 from agjson.wire import to_dict
 
-__all__ = ["THREAD", "Call", "Stage", "Way", "gating_of", "look", "send", "stages"]
+__all__ = ["THREAD", "Call", "Stage", "a_result", "gating_of", "look", "send", "stages"]
 
 THREAD = "contract-thread"
 """The thread that is attacked."""
@@ -401,14 +400,7 @@ class Stage:
         return {call: count for call, count in self.scene.ran.items() if count != before.get(call)}
 
 
-def altered(answer: AgHitlAnswer, **fields: Any) -> AgHitlAnswer:
-    """An answer with other members."""
-    return replace(answer, **fields)
-
-
 def a_result(call_id: str, thread: str, turn: str) -> ToolResultInput:
     """A result that a client sends for a call."""
-    from agjson.types import AgToolResult
-
     result = AgToolResult(tool_call_id=call_id, content=[TextBlock(text="contract-made-up")])
     return ToolResultInput(thread_id=thread, turn_id=turn, results=[result])

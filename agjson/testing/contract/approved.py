@@ -195,6 +195,8 @@ def crash(subject: Subject) -> None:
     call ended, the next turn says so with the code ``outcome_unknown``.
     """
     for way, (error, fail) in _CRASHES.items():
+        if error is _Died and subject.gating is not None and not subject.gating.deaths:
+            continue
         for place in ("before", "after"):
             for stage in stages(subject, [send("ann")]):
                 (ask,) = stage.ask()

@@ -25,7 +25,7 @@ from agjson.approvals import (
     WrongReplyError,
 )
 from agjson.errors import AgJSONError
-from agjson.testing.contract._stage import Stage, a_result, altered, gating_of, look, send, stages
+from agjson.testing.contract._stage import Stage, a_result, gating_of, look, send, stages
 from agjson.testing.contract.rule import rule
 from agjson.testing.contract.subject import NotApplicable, Subject
 from agjson.types import AgHitlAnswer, AgMessage, AgPausedAsk, TextBlock, ToolCallBlock, ToolResultBlock
@@ -65,9 +65,9 @@ def forged_token(subject: Subject) -> None:
     for stage in stages(subject, [send("ann")]):
         (ask,) = stage.ask()
         good = answer_to(ask)
-        stage.refuse("an answer without token", stage.a_resume(altered(good, token=None)), TokenError)
+        stage.refuse("an answer without token", stage.a_resume(replace(good, token=None)), TokenError)
         for token in (*_FORGED, f"{(ask.token or '')[:-1]}!", (ask.token or "").upper()):
-            forged = stage.a_resume(altered(good, token=token))
+            forged = stage.a_resume(replace(good, token=token))
             stage.refuse(f"an answer with the token {token[:20]!r}", forged, TokenError)
         _still_works(stage, ask)
 
@@ -77,7 +77,7 @@ def swapped_tokens(subject: Subject) -> None:
     """The token of one ask of a turn does not count for another one."""
     for stage in stages(subject, [send("ann"), send("eve")]):
         ann, eve = stage.ask()
-        swapped = [altered(answer_to(ann), token=eve.token), altered(answer_to(eve), token=ann.token)]
+        swapped = [replace(answer_to(ann), token=eve.token), replace(answer_to(eve), token=ann.token)]
         stage.refuse("the token of another ask", stage.a_resume(swapped[0]), TokenError)
         stage.refuse("two answers with each other's tokens", stage.a_resume(*swapped), TokenError)
         stage.resume(answer_to(ann), answer_to(eve, "declined"))
@@ -89,7 +89,7 @@ def request_state(subject: Subject) -> None:
     """A `requestState` that is not the ask's is refused."""
     for stage in stages(subject, [send("ann")]):
         (ask,) = stage.ask()
-        made_up = altered(answer_to(ask), request_state=f"{ask.request_state or ''}contract")
+        made_up = replace(answer_to(ask), request_state=f"{ask.request_state or ''}contract")
         stage.refuse("a made-up requestState", stage.a_resume(made_up), RequestStateError)
         _still_works(stage, ask)
 
@@ -178,7 +178,7 @@ def other_thread(subject: Subject) -> None:
     for stage in stages(subject, [send("ann")], [send("eve")]):
         (ann,) = stage.ask()
         (eve,) = stage.ask(thread="contract-other")
-        wrong = altered(answer_to(eve), token=ann.token)
+        wrong = replace(answer_to(eve), token=ann.token)
         stage.refuse("the token of another thread", stage.a_resume(wrong, thread="contract-other"), OtherThreadError)
         error = OtherThreadError
         stage.refuse("the answer of another thread", stage.a_resume(answer_to(ann), thread="contract-other"), error)
@@ -192,7 +192,7 @@ def other_turn(subject: Subject) -> None:
     for stage in stages(subject, [send("ann")], [send("bob")]):
         (ann,) = stage.ask()
         (bob,) = stage.asks(stage.resume(answer_to(ann)))
-        wrong = stage.a_resume(altered(answer_to(bob), token=ann.token))
+        wrong = stage.a_resume(replace(answer_to(bob), token=ann.token))
         stage.refuse("the token of an earlier turn", wrong, OtherTurnError)
         stage.expect_ran(send("ann"), after="the token of an earlier turn")
         stage.resume(answer_to(bob))
@@ -207,7 +207,7 @@ def other_principal(subject: Subject) -> None:
         (theirs,) = stage.ask(thread="contract-other", owner="eve")
         good = stage.a_resume(answer_to(hers))
         stage.refuse("the answer of another principal", good, OtherOwnerError, owner="eve")
-        wrong = stage.a_resume(altered(answer_to(theirs), token=hers.token), thread="contract-other")
+        wrong = stage.a_resume(replace(answer_to(theirs), token=hers.token), thread="contract-other")
         stage.refuse("the token of another principal", wrong, TokenError, owner="eve")
         stage.send(good, owner="ann")
         stage.expect_ran(send("ann"), after="the answer of the one who was asked")

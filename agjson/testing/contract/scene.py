@@ -173,12 +173,16 @@ class Gating:
         request_faults: what the provider would refuse in a request, as ``scene.reply`` gets it; nothing: it is valid.
         edits: a person may change the arguments, where the policy of the ledger allows it.
         batches: the model may make several calls in one reply, and safe ones beside gated ones.
+        deaths: what a tool raises that is no `Exception` passes through the framework, so that a tool can stand for the
+            death of its process. False where the framework tells it as a failure; then a test of the adapter's own has
+            to kill one.
     """
 
     agents: Mapping[str, MakeGatedAgent]
     request_faults: Callable[[Any], Iterable[str]] = field(default=_no_faults)
     edits: bool = True
     batches: bool = True
+    deaths: bool = True
 
     def __post_init__(self) -> None:
         if not self.agents:

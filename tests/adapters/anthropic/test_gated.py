@@ -10,12 +10,14 @@ from anthropic import Anthropic
 
 from agjson.adapters.anthropic.agent import AnthropicAgent
 from agjson.agents import UnknownAskError
-from agjson.approvals import Grant, Keys, Ledger, MemoryLedgerStore, Policy, SpentAskError, without_tokens
+from agjson.approvals import AnswerError, Grant, Keys, Ledger, MemoryLedgerStore, Policy, SpentAskError, without_tokens
 from agjson.types import (
     AgClientCapabilities,
     AgFrontendTool,
     AgGrantMode,
     AgPausedAsk,
+    AgRunConfig,
+    AgToolDef,
     PausedOutcome,
     ResumeInput,
     ToolDone,
@@ -33,6 +35,7 @@ def division(id: str, a: int, b: int, index: int = 0) -> list[Native]:
 
 
 TWO = Answer([START, *division("c1", 6, 3), *division("c2", 8, 2, 1), *end("tool_use")])
+WEATHER_TOOL = AgToolDef(name="weather", input_schema={"type": "object"})
 ONE = Answer([START, *division("c1", 6, 3), *end("tool_use")])
 
 
@@ -202,3 +205,64 @@ def test_a_new_message_leaves_the_asks_behind_where_it_may() -> None:
 def test_a_gate_for_a_tool_that_is_not_there_is_refused() -> None:
     with pytest.raises(ValueError, match="gated names tools that this agent does not run: 'divine'"):
         AnthropicAgent(Anthropic(api_key="k"), model="m", tools=[Tools().of(Anthropic)], gated=["divide", "divine"])
+
+
+@ways
+def test_no_gated_tool_runs_while_its_reply_is_still_streamed(kind: Any, way: Way) -> None:
+    tools = Tools()
+    with MessagesServer([ONE]) as server:
+        client = session(server, kind, tools, approvals=policy(), defaults={"run_tools_eagerly": True})
+        asks(way(client, start()))
+    assert tools.ran == []
+
+
+@ways
+@pytest.mark.parametrize("other", ["divide", "weather"])
+def test_of_calls_with_one_id_in_one_reply_none_runs(kind: Any, way: Way, other: str) -> None:
+    """Which of them an ask is about nobody could say: the other one would run with the decision on it."""
+    tools = Tools()
+    reply = Answer([START, *division("c1", 6, 3), *call("c1", other, '{"a": 8, "b": 2}', index=1), *end("tool_use")])
+    with MessagesServer([reply, HELLO]) as server:
+        client = session(server, kind, tools, approvals=policy(), gated=lambda request: request.arguments["a"] == 6)
+        client.agent.on_paused = "discard"
+        ended = terminal(way(client, start(run=AgRunConfig(tools=[WEATHER_TOOL]))))
+        assert (ended["type"], ended["code"]) == ("turn.error", "AskRefusedError")
+        way(client, start(said("and now?", "u2"), turn="t2"))
+    assert tools.ran == []
+    client.verify()
+
+
+def test_a_gate_beside_a_toolset_is_refused() -> None:
+    """The provider's client runs the members of a toolset past the gate."""
+
+    class Screen:
+        toolset_name = "computer"
+
+        def to_dict(self) -> Native:
+            return {"type": "computer_toolset_20260801"}
+
+    def agent(**settings: Any) -> AnthropicAgent:
+        tools = [Tools().of(Anthropic), Screen()]
+        return AnthropicAgent(Anthropic(api_key="key"), model="claude-test", tools=tools, **settings)
+
+    agent()
+    for gated in (["divide"], lambda request: True):
+        with pytest.raises(ValueError, match="computer"):
+            agent(gated=gated)
+
+
+@ways
+def test_a_wrong_answer_is_refused_before_its_batch_is_whole(kind: Any, way: Way) -> None:
+    """Without a ledger too: once it is stored it stands, and the batch could never be acted on."""
+    tools = Tools()
+    with MessagesServer([TWO, HELLO]) as server:
+        client = session(server, kind, tools)
+        for turn, ask in enumerate(asks(way(client, start()))):
+            for reply in ({"arguments": {"a": 1, "b": 1}}, "yes"):
+                with pytest.raises(AnswerError) as refused:
+                    way(client, resume(answer_to(ask, reply=reply), turn=f"wrong-{turn}"))
+                assert refused.value.path == "$.answers[0].reply"
+                client.streams.pop()
+            way(client, resume(answer_to(ask), turn=f"right-{turn}"))
+    assert tools.ran == [(6, 3), (8, 2)]
+    client.verify()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from agjson.adapters.langgraph.agent import LangGraphAgent
@@ -16,6 +17,7 @@ from agjson.types import AgRunConfig, AgStreamEvent, ToolResultInput
 from agjson.wire import to_dict
 from tests.support.langgraph_agents import (
     Desk,
+    ScriptedModel,
     Way,
     approve,
     approving,
@@ -80,6 +82,26 @@ def test_a_graph_without_memory_gets_the_whole_conversation(way: Way) -> None:
         ["hello", "Hi.", "and now?"],
     ]
     assert texts(session) == [("user", "hello"), ("assistant", "Hi."), ("user", "and now?"), ("assistant", "Again.")]
+    session.verify()
+
+
+@both_ways
+def test_what_a_node_keeps_to_itself_does_not_come_back_as_history(way: Way) -> None:
+    router = ScriptedModel(saying("BILLING", "r1"), saying("SALES", "r2"))
+    model = ScriptedModel(saying("Hi.", "a1"), saying("Again.", "a2"))
+
+    def answer(state: Any) -> Any:
+        router.invoke("Which desk?")
+        return {"messages": [model.invoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState)
+    builder.add_node("answer", answer)
+    builder.add_edge(START, "answer")
+    session = Session(LangGraphAgent(builder.compile()))
+    way(session, start(said("hello", "u1")))
+    way(session, start(said("and now?", "u2"), turn="t2"))
+    assert [message.text for message in model.asked[1]] == ["hello", "Hi.", "and now?"]
+    assert [message.id for message in session.thread().result.messages] == ["u1", "r1", "a1", "u2", "r2", "a2"]
     session.verify()
 
 

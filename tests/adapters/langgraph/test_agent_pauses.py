@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -16,7 +17,9 @@ from langgraph.types import Command, interrupt
 
 from agjson.adapters.langgraph.agent import LangGraphAgent
 from agjson.agents import MemoryThreadStore, Pending, UnknownAskError
+from agjson.errors import ReplayError
 from agjson.types import AgHitlAnswer, AgPausedAsk
+from agjson.wire import answer_to
 from tests.support.langgraph_agents import (
     Desk,
     Notes,
@@ -32,7 +35,7 @@ from tests.support.langgraph_agents import (
     resume,
     saying,
 )
-from tests.support.scripted import Session, start, terminal
+from tests.support.scripted import Session, said, start, terminal
 
 CONFIG: Any = {"configurable": {"thread_id": "th"}}
 
@@ -43,6 +46,30 @@ def value_of(ask: AgPausedAsk) -> Any:
 
 def native(ask: AgPausedAsk) -> str:
     return str((ask.metadata or {})["langgraph/interruptId"])
+
+
+@both_ways
+@pytest.mark.parametrize("modes", [["messages"], ["custom"], ["values"], ["tasks"], ["updates"]])
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_pause_is_told_whatever_else_is_asked_for(way: Way, modes: list[str], stops: bool) -> None:
+    ran: list[Any] = []
+    graph = asking(InMemorySaver(), "colour?", ran=ran, stops=stops)
+    session = Session(LangGraphAgent(graph, modes=modes))
+    (ask,) = asks_of(way(session, start()))
+    assert (ask.metadata or {})["langgraph/checkpointId"] == graph.get_state(CONFIG).config["configurable"][
+        "checkpoint_id"
+    ]
+    end = terminal(way(session, resume(approve(ask) if stops else approve(ask, reply="blue"))))
+    assert (end["outcome"]["type"], ran) == ("success", ["passed" if stops else "blue"])
+    session.verify()
+
+
+def test_updates_that_nobody_has_asked_for_are_not_told() -> None:
+    session = Session(LangGraphAgent(asking(InMemorySaver(), "colour?"), modes=["messages"]))
+    (ask,) = asks_of(session.run_sync(start()))
+    events = session.run_sync(resume(approve(ask, reply="blue")))
+    assert [event.type for event in events if event.type.startswith(("state.", "step.", "ext."))] == []
+    assert terminal(events)["outcome"]["type"] == "success"
 
 
 @both_ways
@@ -309,6 +336,52 @@ async def test_what_a_server_says_of_pauses_counts_for_those_of_other_threads_to
     else:
         assert terminal(events)["finishReason"] == "stop"
     assert desk.sent == []
+
+
+@both_ways
+def test_calls_that_are_given_up_under_one_id_each_get_a_result(way: Way) -> None:
+    desk = Desk()
+    model = ScriptedModel(
+        calling(("c1", "send", {"to": "bob"}), id="ai-1"),
+        calling(("c1", "send", {"to": "eve"}), id="ai-2"),
+        saying("Fine.", "ai-3"),
+    )
+    reviews = HumanInTheLoopMiddleware(interrupt_on={"send": True})
+    graph = create_agent(model, desk.tools(), middleware=[reviews], checkpointer=InMemorySaver())
+    session = Session(LangGraphAgent(graph, on_paused="discard"))
+    for turn in ("t1", "t2", "t3"):
+        way(session, start(said("go", f"u-{turn}"), turn=turn))
+    assert [message.type for message in model.asked[-1]] == ["human", "ai", "tool", "human", "ai", "tool", "human"]
+    assert desk.sent == []
+    session.verify()
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("allowed", "wrong", "field"),
+    [
+        (("approve",), {"status": "declined"}, "status"),
+        (("approve", "reject"), {"reply": {"arguments": {"to": "eve"}}}, "reply"),
+        (("approve", "reject"), {"reply": {"anything": 1}}, "reply"),
+    ],
+)
+def test_an_answer_that_the_review_does_not_allow_is_refused_before_its_batch_is_whole(
+    way: Way, allowed: Any, wrong: dict[str, Any], field: str
+) -> None:
+    """Once it is stored it stands, and the batch could never be acted on."""
+    desk = Desk()
+    first = calling(("c1", "send", {"to": "ann"}), ("c2", "send", {"to": "bob"}), ("c3", "send", {"to": "cat"}))
+    graph = approving(InMemorySaver(), desk, first, saying("Done.", "ai-2"), allowed=allowed)
+    session = Session(LangGraphAgent(graph))
+    asks = asks_of(way(session, start()))
+    for turn, ask in enumerate(asks):
+        with pytest.raises(ReplayError) as refused:
+            way(session, resume(answer_to(ask, **wrong), turn=f"wrong-{turn}"))
+        assert refused.value.path == f"$.answers[0].{field}"
+        session.streams.pop()
+        way(session, resume(approve(ask), turn=f"right-{turn}"))
+    assert sorted(desk.sent) == ["ann", "bob", "cat"]
+    session.verify()
 
 
 # Whatever people decide, in whatever order it comes

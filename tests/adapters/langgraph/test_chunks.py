@@ -215,7 +215,12 @@ def test_text_goes_out_as_it_comes() -> None:
             "role": "assistant",
             "_meta": {"langgraph/node": "model"},
         },
-        {"type": "text.start", "id": "lc_run--1:text:0", "messageId": "lc_run--1"},
+        {
+            "type": "text.start",
+            "id": "lc_run--1:text:0",
+            "messageId": "lc_run--1",
+            "_meta": {"langgraph/node": "model"},
+        },
         {"type": "text.delta", "id": "lc_run--1:text:0", "delta": "Hel", "messageId": "lc_run--1"},
     ]
     assert stream.take(chunk("lo")) == [
@@ -235,6 +240,7 @@ def test_reasoning_shows_before_it_says_anything() -> None:
         "id": "lc_run--1:reasoning:0",
         "itemId": "rs_1",
         "messageId": "lc_run--1",
+        "_meta": {"langgraph/node": "model"},
     }
 
 

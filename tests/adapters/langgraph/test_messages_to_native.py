@@ -331,6 +331,15 @@ def test_calls_that_an_app_made_and_notices_do_not_go() -> None:
     assert native[1].tool_calls == []
 
 
+def test_what_the_graph_has_not_put_into_its_state_does_not_go() -> None:
+    route = said("r", "assistant", "BILLING", metadata={"langgraph/committed": False})
+    kept = said("a", "assistant", "Hi.", metadata={"langgraph/committed": True})
+    native = messages_to_native([route, said("u", "user", "hi"), kept, said("s", "tool", result("c", "sun"))])
+
+    assert [(message.type, message.content) for message in native] == [("human", "hi"), ("ai", "Hi.")]
+    assert codes(native) == [("uncommitted", "$[0]"), ("stray_result", "$[3].content[0]")]
+
+
 def test_calls_without_results_and_results_without_calls() -> None:
     history = [said("u1", "user", "Hi."), said("a1", "assistant", call("c1")), said("u2", "user", "Go on.")]
     with pytest.raises(TranscriptError) as refused:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from agjson.adapters.langgraph._resume import denied_calls, interrupt_of, plan_resume
+from agjson.adapters.langgraph._handles import interrupt_of
+from agjson.adapters.langgraph._resume import denied_calls, plan_resume
 from agjson.adapters.langgraph.inbound import build_resume, to_native
 from agjson.errors import ReplayError, ValidationError
 from agjson.types import AgChoice, AgHitlAnswer, AgPausedAsk, ResumeInput

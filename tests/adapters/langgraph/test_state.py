@@ -18,7 +18,7 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel
 
 from agjson.adapters.langgraph._scope import Scope
-from agjson.adapters.langgraph._state import State
+from agjson.adapters.langgraph._state import REMOVE_ALL, State
 from agjson.emitter import Emitter
 from agjson.fold import reduce
 from agjson.types import UNSET, JsonValue, UnsetType
@@ -199,6 +199,19 @@ def test_an_overwrite_without_values_is_a_snapshot(wrapped: Any) -> None:
 
     (event,) = of_type(out.drain(), "messages.snapshot")
     assert [message["id"] for message in event["messages"]] == ["a"]
+
+
+@pytest.mark.parametrize("modes", [["updates", "values"], ["values", "tasks"], ["values"]])
+def test_what_is_put_in_the_place_of_the_whole_conversation_is_told(modes: list[str]) -> None:
+    def first(state: Any) -> Any:
+        return {"messages": [A, B]}
+
+    def second(state: Any) -> Any:
+        return {"messages": [RemoveMessage(id=REMOVE_ALL), B, AIMessage("c", id="c")]}
+
+    parts = run(graph_of(first, second), stream_mode=modes)
+    for stream in (parts, deserialised(parts)):
+        assert [message.id for message in reduce(normalize(stream)).result.messages] == ["b", "c"]
 
 
 def test_a_message_told_again_as_the_same_object_is_known() -> None:

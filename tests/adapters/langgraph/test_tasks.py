@@ -5,9 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langgraph.cache.memory import InMemoryCache
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import CachePolicy, Send, interrupt
 
 from agjson.adapters.langgraph._tasks import Tasks, error_text, told_checkpoint, told_task
-from tests.support.langgraph_graphs import deserialised, graph_of, normalize, of_type, run
+from tests.support.langgraph_graphs import Messages, config, deserialised, graph_of, normalize, of_type, run
+
+
+def branches() -> Any:
+    """A graph that runs a node three times at once; each asks, but the one that is given 0."""
+
+    def work(state: Any) -> dict[str, Any]:
+        return {"log": [state["place"] and interrupt(f"{state['place']}?")]}
+
+    builder = StateGraph(Messages)
+    builder.add_node("work", work)
+    builder.add_conditional_edges(START, lambda _: [Send("work", {"place": place}) for place in range(3)], ["work"])
+    return builder.compile(checkpointer=InMemorySaver())
+
 
 CALL = {"name": "f", "args": {}, "id": "c1", "type": "tool_call"}
 
@@ -57,6 +74,32 @@ def test_a_node_is_a_step() -> None:
             for id, name in zip(ids, ("plan", "act"), strict=True)
             for kind in ("step.start", "step.done")
         ]
+
+
+def test_a_task_whose_result_is_known_already_is_a_step_that_ends() -> None:
+    builder = StateGraph(Messages)
+    builder.add_node("plan", lambda _: {"note": "planned"}, cache_policy=CachePolicy(key_func=lambda _: "same"))
+    builder.add_edge(START, "plan")
+    graph = builder.compile(checkpointer=InMemorySaver(), cache=InMemoryCache())
+    run(graph)
+    parts = run(graph, thread="t2")
+    assert not any(part["type"] == "tasks" and "result" in part["data"] for part in parts)
+    for stream in (parts, deserialised(parts)):
+        steps = of_type(normalize(stream), "step.start", "step.done")
+        assert [(step["type"], step["stepName"]) for step in steps] == [("step.start", "plan"), ("step.done", "plan")]
+
+
+def test_a_branch_that_has_ended_before_the_pause_is_a_step_that_ends() -> None:
+    graph = branches()
+    first, second = (ask["askId"] for ask in of_type(normalize(run(graph)), "hitl.ask"))
+    for answers in ({first: "a"}, {second: "b"}):
+        parts = run(graph, answers)
+        for stream in (parts, deserialised(parts)):
+            steps = of_type(normalize(stream), "step.start", "step.done")
+            started = [step["id"] for step in steps if step["type"] == "step.start"]
+            done = [step["id"] for step in steps if step["type"] == "step.done"]
+            assert (len(set(started)), sorted(done)) == (3, sorted(started))
+    assert graph.get_state(config()).values["log"] == [0, "a", "b"]
 
 
 def test_a_task_is_told_whole_when_asked_for() -> None:

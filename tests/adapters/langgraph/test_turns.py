@@ -91,6 +91,33 @@ def test_agents_that_run_at_once_have_turns_apart() -> None:
     assert {start["_meta"]["langgraph/toolCallId"] for start in of_type(events, "subagent.start")} == {"c1", "c2"}
 
 
+def test_agents_that_one_task_runs_one_after_another_have_turns_beside_each_other() -> None:
+    first = agent([AIMessage("one", id="a1"), AIMessage("three", id="a2")], name="alpha")
+    second = agent([AIMessage("two", id="b1")], name="beta")
+
+    @tool
+    def research(topic: str) -> str:
+        """Looks something up, thrice."""
+        given: Any = {"messages": [{"role": "user", "content": topic}]}
+        return " ".join(each.invoke(given)["messages"][-1].text for each in (first, second, first))
+
+    wanted = AIMessage("", tool_calls=[call("research", "c1", topic="x")])
+    parts = run(agent([wanted, AIMessage("all done")], [research], name="root"))
+    (ns,) = {each[:1] for each in ns_of(parts)}
+    turns = [f"turn-1/{ns[0]}", f"turn-1/{ns[0]}/1", f"turn-1/{ns[0]}/2"]
+    for stream in (parts, deserialised(parts)):
+        events = normalize(stream)
+
+        assert [
+            (start["turnId"], start["parentTurnId"], start["agentName"], start["_meta"]["langgraph/toolCallId"])
+            for start in of_type(events, "subagent.start")
+        ] == [(turn, "turn-1", name, "c1") for turn, name in zip(turns, ("alpha", "beta", "alpha"), strict=True)]
+        assert [
+            (start["id"], start["turnId"]) for start in of_type(events, "message.start") if start["turnId"] in turns
+        ] == list(zip(("a1", "b1", "a2"), turns, strict=True))
+        assert sorted(done["turnId"] for done in of_type(events, "subagent.done")) == turns
+
+
 def graph_with(node: Any, name: str = "inner") -> Any:
     builder = StateGraph(Messages)
     builder.add_node(name, node)
@@ -270,6 +297,10 @@ def test_scopes_of_one_invoke() -> None:
     assert turns.scope(("b:2", "c:3"), {}) == Scope(("b:2", "c:3"), "T/b:2", "other")
     assert [turns.owns(ns) for ns in ((), ("a:1",), ("b:2",), ("b:2", "c:3"))] == [True, False, True, False]
     assert (task_id_of(("a:1", "b:2")), task_id_of(())) == ("2", "")
+    # A further graph of the same task stands beside the first.
+    assert turns.scope(("b:2", "1"), {"lc_agent_name": "third"}) == Scope(("b:2", "1"), "T/b:2/1", "third")
+    assert turns.scope(("b:2", "1", "c:3"), {}) == Scope(("b:2", "1", "c:3"), "T/b:2/1", "third")
+    assert task_id_of(("b:2", "1")) == "2"
 
 
 def test_a_turn_id_of_the_thread_is_not_taken_again() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from langchain.agents.middleware import HumanInTheLoopMiddleware
@@ -28,6 +29,7 @@ from tests.support.langgraph_graphs import (
     protocol_events,
 )
 from tests.support.langgraph_graphs import run as run_graph
+from tests.support.langgraph_recordings import play, recordings
 
 Native = dict[str, Any]
 
@@ -401,3 +403,24 @@ def single_modes() -> tuple[Sample, ...]:
 def _calls_once(modes: list[str]) -> list[Any]:
     wanted = AIMessage("I look.", id="ai-1", tool_calls=[call("look", "call_1", at="the sky")])
     return run(agent([wanted, AIMessage("It is blue.", id="ai-2")], [look]), stream_mode=modes)
+
+
+# Longer streams say no more, and cost their square; test_recordings.py has them all.
+_LONGEST = 130
+
+
+@cache
+def recorded() -> tuple[Sample, ...]:
+    """What an agent hands out as it gets the recorded streams of providers; without the model's next turn."""
+    found: list[Sample] = []
+    for param in recordings(streamed=True):
+        folder, path = param.values
+        if not isinstance(path, Path):
+            continue
+        for number, played in enumerate(play(folder, path, streamed=True)):
+            if (played.failed is None or played.requests[1:]) and len(played.parts) <= _LONGEST:
+                # What goes on with a call of the answer before it cannot be sent alone.
+                alone = number == 0 or path.stem != "pydantic-ai--pause-turn-web-search-streaming-vcr"
+                name = f"{folder}-{path.stem}-{number}"
+                found.append(Sample(name=name, natives=_plain(played.parts), replays=alone))
+    return tuple(found)

@@ -59,6 +59,17 @@ ROWS = (
             **{each: "as in the row above: an agent asks for all modes" for each in (*AGENT_RULES, *APPROVAL_RULES)},
         },
     ),
+    Row(
+        "langgraph-recorded",
+        langgraph.of_recordings,
+        corpus=True,
+        lacks={
+            "native-error": "as in the first row: no recording ends in an error",
+            "stream-equals-whole": "a stream names the model before the answer has, so that messages bear another name",
+            "interleaving": "as in the first row: one model speaks at a time",
+            **{each: "as in the first row: they need no recording" for each in (*AGENT_RULES, *APPROVAL_RULES)},
+        },
+    ),
     Row("murmur", murmur.subject, lacks={"interleaving": "its natives come one after the other"}),
 )
 """The rows; ``tests/adapters/<name>/`` shows what each adapter makes of its natives."""
