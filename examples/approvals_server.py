@@ -2,7 +2,8 @@
 
     .venv/bin/python -m examples.approvals_server
 
-Ask it something, stop the server while it waits, start it again, and answer: the run goes on, and the tool runs once.
+`make serve`, done once, makes the .venv. Ask it something, stop the server while it waits, start it again, and answer:
+the run goes on, and the tool runs once.
 As in anthropic_server.py, the provider is asked only where ANTHROPIC_API_KEY is set; else its answers are recorded, and
 whatever is asked, it wants to know the rate of the dollar.
 """

@@ -1,8 +1,9 @@
 """A chat in the terminal with any AgJSON server, such as examples/anthropic_server.py.
 
-Type a message, or /stop while the agent answers, or /quit. What the agent asks is answered by yes, or by no and why.
-Ctrl-C leaves; the turn goes on at the server, or waits there, and --thread comes back to it. A server that restarts in
-the middle of an answer, or while it waits for yours, is waited for.
+Type a message, or /stop while the agent answers, or /quit. What the agent asks is answered by yes, or by no and why;
+what else it may let a person do, such as to change the arguments of a call, is not for this chat. Ctrl-C leaves; the
+turn goes on at the server, or waits there, and --thread comes back to it. A server that restarts in the middle of an
+answer, or while it waits for yours, is waited for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from agjson import AgHitlAnswer, AgToolResult, TextBlock, answer_to
 from agjson.cli.terminal import shown_text, shown_word
 from agjson.errors import DecodeError
 from agjson.middleware.client import AgentClient, ClientError, ConnectionLostError, Turn
-from agjson.types import AgClientCapabilities, AgHitlCapabilities, AgPausedAsk, ToolCallBlock
+from agjson.types import UNSET, AgClientCapabilities, AgHitlCapabilities, AgPausedAsk, ToolCallBlock
 from agjson.urls import safe_url
 from agjson.wire import encode
 
@@ -208,11 +209,11 @@ class Chat:
         """Ask the user until the answer fits; None: the user has gone, and the ask stays open."""
         if call is not None:  # whoever agrees has to see to what
             self._screen.line(f"  {shown_word(call.name)} {as_json(call.input)}")
-        for choice in ask.choices or ():
+        for choice in (ask.choices or ()) if ask.kind == "choice" else ():
             self._screen.line(f"  {shown_word(choice.id)}: {shown_word(choice.label)}")
         for mode in ask.grant_modes or ():
             self._screen.line(f"  {shown_word(mode.id)}: {shown_word(mode.label or mode.id)}")
-        if ask.kind == "form":
+        if ask.kind == "form" and ask.schema is not UNSET:
             self._screen.line(f"  schema: {as_json(ask.schema)}")
         if ask.url is not None:
             self._screen.line(f"  {safe_url(ask.url) or 'a link that is not shown'}")

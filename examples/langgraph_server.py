@@ -1,9 +1,11 @@
 """An agent of LangChain that asks before it sends a mail, behind one endpoint; `make chat` talks to it.
 
+    .venv/bin/pip install langchain langgraph-checkpoint-sqlite
     .venv/bin/python -m examples.langgraph_server
 
-Ask it something, stop the server while it waits, start it again, and answer: the run goes on, and the mail is sent
-once. No key is needed: its model follows a script, and whatever is asked, it wants to write to Ann.
+`make serve`, done once, makes the .venv. Ask it something, stop the server while it waits, start it again, and answer:
+the run goes on, and the mail is sent once. No key is needed: its model follows a script, and whatever is asked, it
+wants to write to Ann.
 """
 
 from __future__ import annotations

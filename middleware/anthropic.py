@@ -21,6 +21,7 @@ from collections.abc import (
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from agjson.adapters.anthropic.normalizer import AnthropicNormalizer, AnthropicSettings
+from agjson.middleware._closing import close_native, close_native_async
 from agjson.normalizer import HostEnd, HostError
 from agjson.types import AgStreamEvent
 
@@ -96,7 +97,7 @@ class Events(_Wrapped, Iterator[AgStreamEvent]):
     def close(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
         if not self._started:
-            _close(self.stream)
+            close_native(self.stream)
         self._events.close()
 
     def _run(self, pump: Any) -> Generator[AgStreamEvent]:
@@ -135,7 +136,7 @@ class AsyncEvents(_Wrapped, AsyncIterator[AgStreamEvent]):
     async def aclose(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
         if not self._started:
-            await _close_async(self.stream)
+            await close_native_async(self.stream)
         await self._events.aclose()
 
     async def _run(self, pump: Any) -> AsyncGenerator[AgStreamEvent]:
@@ -318,7 +319,7 @@ def _read(events: Events) -> Generator[Any]:
     try:
         yield from events.stream
     finally:
-        _close(events.stream) if manager is None else manager.__exit__(None, None, None)
+        close_native(events.stream) if manager is None else manager.__exit__(None, None, None)
 
 
 async def _read_async(events: AsyncEvents) -> AsyncGenerator[Any]:
@@ -335,7 +336,7 @@ async def _read_async(events: AsyncEvents) -> AsyncGenerator[Any]:
             yield native
     finally:
         if manager is None:
-            await _close_async(events.stream)
+            await close_native_async(events.stream)
         else:
             await manager.__aexit__(None, None, None)
 
@@ -354,7 +355,7 @@ def _run(events: Events) -> Generator[Any]:
                 if results is not None:
                     yield results
     finally:
-        _close(runner)
+        close_native(runner)
 
 
 async def _run_async(events: AsyncEvents) -> AsyncGenerator[Any]:
@@ -371,18 +372,4 @@ async def _run_async(events: AsyncEvents) -> AsyncGenerator[Any]:
                 if results is not None:
                     yield results
     finally:
-        await _close_async(runner)
-
-
-def _close(native: Any) -> None:
-    close = getattr(native, "close", None)
-    if close is not None:
-        close()
-
-
-async def _close_async(native: Any) -> None:
-    close = getattr(native, "close", None)
-    if close is not None:
-        closing = close()
-        if inspect.isawaitable(closing):  # not that of a coroutine, a request that was never made
-            await closing
+        await close_native_async(runner)

@@ -32,6 +32,7 @@ from agjson.adapters.langgraph.normalizer import LangGraphNormalizer
 from agjson.emitter import EmitterSettings
 from agjson.errors import MissingExtraError
 from agjson.jsonable import jsonable
+from agjson.middleware._closing import close_native, close_native_async
 from agjson.normalizer import HostEnd, HostError
 from agjson.types import (
     AgGuardrail,
@@ -211,7 +212,7 @@ class Events(_Told, Iterator[AgStreamEvent]):
     def close(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
         if not self._reading.started:
-            _close(self.stream)
+            close_native(self.stream)
         self._events.close()
 
 
@@ -232,7 +233,7 @@ def _read(reading: _Reading) -> Generator[AgStreamEvent]:
             yield from reading.seen(reading.normalizer.push(native))
         yield from reading.ended()
     finally:
-        _close(natives)
+        close_native(natives)
 
 
 class AsyncEvents(_Told, AsyncIterator[AgStreamEvent]):
@@ -251,7 +252,7 @@ class AsyncEvents(_Told, AsyncIterator[AgStreamEvent]):
     async def aclose(self) -> None:
         """Stop early: close the native stream. The turn gets no further events."""
         if not self._reading.started:
-            await _close_async(self.stream)
+            await close_native_async(self.stream)
         await self._events.aclose()
 
 
@@ -276,21 +277,7 @@ async def _read_async(reading: _Reading) -> AsyncGenerator[AgStreamEvent]:
         for event in reading.ended():
             yield event
     finally:
-        await _close_async(natives)
-
-
-def _close(native: Any) -> None:
-    close = getattr(native, "close", None)
-    if close is not None:
-        close()
-
-
-async def _close_async(native: Any) -> None:
-    close = getattr(native, "aclose", None) or getattr(native, "close", None)
-    if close is not None:
-        closing = close()
-        if inspect.isawaitable(closing):
-            await closing
+        await close_native_async(natives)
 
 
 # Around a stream

@@ -172,6 +172,9 @@ class AgJSONMiddleware(AgentMiddleware[Any, Any, Any]):
         if found is None:
             return None
         verdict = found if isinstance(found, Verdict) else Verdict(passed=found)
+        if not isinstance(verdict.passed, bool):
+            # Words that refuse, say, would count as yes.
+            raise TypeError(f"a check returns a Verdict, a bool or None, not {type(verdict.passed).__name__}")
         tell_guardrail(
             target,
             verdict.passed,

@@ -9,7 +9,7 @@ from agjson.adapters.anthropic._api import REASONING_TYPES
 from agjson.adapters.anthropic._carry import CALLER
 from agjson.adapters.anthropic._items import Call, Group, Item
 from agjson.adapters.anthropic._out_blocks import plain_text
-from agjson.adapters.anthropic._repair import Ledger, RepairCode
+from agjson.adapters.anthropic._repair import RepairCode, Repairs
 from agjson.errors import ReplayError
 
 __all__ = ["arrange", "lifted_system"]
@@ -17,42 +17,42 @@ __all__ = ["arrange", "lifted_system"]
 _OPENING = "(The assistant speaks first.)"
 
 
-def arrange(items: Sequence[Item], ledger: Ledger) -> list[dict[str, Any]]:
+def arrange(items: Sequence[Item], repairs: Repairs) -> list[dict[str, Any]]:
     """The native messages.
 
     Args:
         items: the items; those that do not go back are marked.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: a result is missing and may not be added.
     """
     types = {item.type for item in items}
     if "compaction" in types:
-        _drop_compacted(items, ledger)
+        _drop_compacted(items, repairs)
     groups, moved = _build(items)
     if "fallback" in types:
-        _drop_declined(groups, ledger)
+        _drop_declined(groups, repairs)
         groups, moved = _build(items)
-    while _drop_one_kind(groups, ledger):
+    while _drop_one_kind(groups, repairs):
         groups, moved = _build(items)
     for item in moved:
-        ledger.note("result_moved", item.path, "a result must follow its call at once")
-    _trim_prefill(groups, ledger)
+        repairs.note("result_moved", item.path, "a result must follow its call at once")
+    _trim_prefill(groups, repairs)
     last = groups[-1] if groups else None
-    messages = [_message(group, ledger, is_last=group is last) for group in groups]
+    messages = [_message(group, repairs, is_last=group is last) for group in groups]
     if groups and groups[0].role == "assistant" and groups[0].items[0].type != "compaction":
-        ledger.note("user_added", groups[0].items[0].path, "the user speaks first")
+        repairs.note("user_added", groups[0].items[0].path, "the user speaks first")
         messages.insert(0, {"role": "user", "content": [plain_text(_OPENING)]})
     return messages
 
 
-def lifted_system(items: Sequence[Item], ledger: Ledger) -> list[dict[str, Any]]:
+def lifted_system(items: Sequence[Item], repairs: Repairs) -> list[dict[str, Any]]:
     """The blocks of system messages that do not stay in their place, for the ``system`` argument.
 
     Args:
         items: the items, after `arrange`.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
     """
     blocks: list[dict[str, Any]] = []
     spoken = False
@@ -61,7 +61,9 @@ def lifted_system(items: Sequence[Item], ledger: Ledger) -> list[dict[str, Any]]
             spoken = True
         elif not item.kept:
             if spoken:
-                ledger.note("system_moved", item.path, "a system message inside the conversation is lifted to its head")
+                repairs.note(
+                    "system_moved", item.path, "a system message inside the conversation is lifted to its head"
+                )
             blocks.extend(item.blocks)
     return blocks
 
@@ -123,7 +125,7 @@ def _with_results(groups: Sequence[Group]) -> list[Group]:
     return whole
 
 
-def _drop_compacted(items: Sequence[Item], ledger: Ledger) -> None:
+def _drop_compacted(items: Sequence[Item], repairs: Repairs) -> None:
     """A signed compaction stands first, in place of the messages that it sums up."""
     last = max(
         (
@@ -139,10 +141,10 @@ def _drop_compacted(items: Sequence[Item], ledger: Ledger) -> None:
         if item.call is not None and not item.result and item.call.result is not None:
             item.call.result.live = False
     if gone:
-        ledger.note("compacted_dropped", items[last].path, "a signed compaction stands for everything before it")
+        repairs.note("compacted_dropped", items[last].path, "a signed compaction stands for everything before it")
 
 
-def _drop_declined(groups: Sequence[Group], ledger: Ledger) -> None:
+def _drop_declined(groups: Sequence[Group], repairs: Repairs) -> None:
     """What a model said that then declined, as far as it may not go back, and the seams of a feature that is not on."""
     for group in groups:
         seams = [index for index, item in enumerate(group.items) if item.type == "fallback"]
@@ -150,52 +152,52 @@ def _drop_declined(groups: Sequence[Group], ledger: Ledger) -> None:
             call = item.call
             unpaired = call is not None and not item.result and (not call.server or not call.answered)
             if unpaired or item.type in REASONING_TYPES:
-                _drop(item, "declined_dropped", "the model that said this declined; another one went on", ledger)
-        if not ledger.options.fallbacks:
+                _drop(item, "declined_dropped", "the model that said this declined; another one went on", repairs)
+        if not repairs.options.fallbacks:
             for index in seams:
                 item = group.items[index]
-                _drop(item, "fallback_dropped", "the request does not ask for server-side fallbacks", ledger)
+                _drop(item, "fallback_dropped", "the request does not ask for server-side fallbacks", repairs)
 
 
-def _drop(item: Item, code: RepairCode, message: str, ledger: Ledger) -> None:
+def _drop(item: Item, code: RepairCode, message: str, repairs: Repairs) -> None:
     """Leave an item out; with a call its result."""
     if not item.live:
         return
     item.live = False
-    ledger.note(code, item.path, message)
+    repairs.note(code, item.path, message)
     call = item.call
     if call is not None and not item.result and call.answered:
         assert call.result is not None
         call.result.live = False
         if not call.added:
-            ledger.note("result_dropped", call.result.path, "its call was left out")
+            repairs.note("result_dropped", call.result.path, "its call was left out")
 
 
-def _drop_one_kind(groups: Sequence[Group], ledger: Ledger) -> bool:
+def _drop_one_kind(groups: Sequence[Group], repairs: Repairs) -> bool:
     """Leave out what the API refuses without its other half, one kind of it at a time; whether anything changed."""
-    before = len(ledger.repairs)
+    before = len(repairs.made)
     for drop in (_drop_ending_reasoning, _lift_misplaced, _drop_server_calls, _drop_callers):
-        if drop(groups, ledger) or len(ledger.repairs) > before:
+        if drop(groups, repairs) or len(repairs.made) > before:
             return True
     return False
 
 
-def _drop_ending_reasoning(groups: Sequence[Group], ledger: Ledger) -> None:
+def _drop_ending_reasoning(groups: Sequence[Group], repairs: Repairs) -> None:
     for group in groups:
         for item in reversed(group.items):
             if item.type not in REASONING_TYPES:
                 break
-            _drop(item, "trailing_reasoning_dropped", "a message of the assistant may not end in reasoning", ledger)
+            _drop(item, "trailing_reasoning_dropped", "a message of the assistant may not end in reasoning", repairs)
 
 
-def _lift_misplaced(groups: Sequence[Group], ledger: Ledger) -> bool:
+def _lift_misplaced(groups: Sequence[Group], repairs: Repairs) -> bool:
     found = [group for index, group in enumerate(groups) if group.role == "system" and not _is_placed(groups, index)]
     for group in found:
         group.items[0].kept = False
     return bool(found)
 
 
-def _drop_server_calls(groups: Sequence[Group], ledger: Ledger) -> None:
+def _drop_server_calls(groups: Sequence[Group], repairs: Repairs) -> None:
     """Leave out calls that the provider ran and whose result is missing, and the calls that their code made."""
     calls = _calls(groups)
     unanswered = [call for call in calls if call.server and not call.answered]
@@ -209,12 +211,12 @@ def _drop_server_calls(groups: Sequence[Group], ledger: Ledger) -> None:
     for call in unanswered:
         if call not in waiting:
             reason = "a call that the provider ran may not stand without its result"
-            _drop(call.item, "server_call_dropped", reason, ledger)
+            _drop(call.item, "server_call_dropped", reason, repairs)
             for other in made.get(call.id, ()):
-                _drop(other.item, "server_call_dropped", "the code that made this call was left out", ledger)
+                _drop(other.item, "server_call_dropped", "the code that made this call was left out", repairs)
 
 
-def _drop_callers(groups: Sequence[Group], ledger: Ledger) -> None:
+def _drop_callers(groups: Sequence[Group], repairs: Repairs) -> None:
     """Take the maker off a call that no running code can have made."""
     if all(call.program is None for group in groups for call in group.calls or ()):
         return
@@ -228,7 +230,7 @@ def _drop_callers(groups: Sequence[Group], ledger: Ledger) -> None:
                 (running.discard if item.result else running.add)(call.id)
             elif call.program is not None and call.program not in running:
                 del item.block[CALLER]
-                ledger.note("caller_dropped", item.path, "the code that made this call does not run where it stands")
+                repairs.note("caller_dropped", item.path, "the code that made this call does not run where it stands")
 
 
 def _calls(groups: Sequence[Group]) -> list[Call]:
@@ -256,35 +258,35 @@ def _waiting(groups: Sequence[Group], made: Mapping[object, list[Call]]) -> set[
     return found
 
 
-def _trim_prefill(groups: Sequence[Group], ledger: Ledger) -> None:
+def _trim_prefill(groups: Sequence[Group], repairs: Repairs) -> None:
     if not groups or groups[-1].role != "assistant":
         return
     last = groups[-1].items[-1]
     text = last.block.get("text")
     if last.type == "text" and isinstance(text, str) and text != text.rstrip():
         last.block["text"] = text.rstrip()
-        ledger.note("prefill_trimmed", last.path, "words for the assistant to go on with may not end in white space")
+        repairs.note("prefill_trimmed", last.path, "words for the assistant to go on with may not end in white space")
 
 
-def _message(group: Group, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
+def _message(group: Group, repairs: Repairs, *, is_last: bool) -> dict[str, Any]:
     if group.role == "system":
         (item,) = group.items
         content: Any = item.blocks[0]["text"] if item.string else list(item.blocks)
         return {**(item.fields or {}), "role": "system", **({"content": content} if content else {})}
-    blocks = [_answer(call, ledger, is_last=is_last) for call in group.answers or ()]
+    blocks = [_answer(call, repairs, is_last=is_last) for call in group.answers or ()]
     blocks += [item.block for item in group.items]
     if len(blocks) == 1 and group.items and group.items[0].string and blocks[0].keys() == {"type", "text"}:
         return {"role": group.role, "content": blocks[0]["text"]}
     return {"role": group.role, "content": blocks}
 
 
-def _answer(call: Call, ledger: Ledger, *, is_last: bool) -> dict[str, Any]:
+def _answer(call: Call, repairs: Repairs, *, is_last: bool) -> dict[str, Any]:
     """The result of a client call; one that had to be added is noted, or refused."""
     assert call.result is not None
     if call.added:
-        missing = ledger.options.missing_results
+        missing = repairs.options.missing_results
         if missing == "refuse" or (missing == "refuse_last" and is_last):
             words = f"call {call.block.tool_call_id!r} has no result: answer it, or allow missing_results='add'"
             raise ReplayError(words, call.path)
-        ledger.note("result_added", call.path, "the call has no result; the model reads that it was interrupted")
+        repairs.note("result_added", call.path, "the call has no result; the model reads that it was interrupted")
     return call.result.block

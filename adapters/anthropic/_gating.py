@@ -14,7 +14,7 @@ from agjson.approvals import AskRefusedError, CallRequest, Decision, Plan
 from agjson.failures import describe_failure
 from agjson.types import AgGrantMode, AgMessage, TextBlock, ToolResultBlock
 
-__all__ = ["Approvals", "AskFor", "GatedNormalizer", "IsGated", "Landed", "is_gated_by", "landed_message"]
+__all__ = ["AskFor", "Gate", "GatedNormalizer", "IsGated", "Landed", "is_gated_by", "landed_message"]
 
 IsGated: TypeAlias = Callable[[CallRequest], bool]
 """Says whether a call needs a person."""
@@ -81,11 +81,14 @@ def is_gated_by(gated: Collection[str] | IsGated, tools: Collection[str]) -> IsG
     names = frozenset([gated] if isinstance(gated, str) else gated)
     unknown = sorted(names - frozenset(tools))
     if unknown:
-        raise ValueError(f"gated names tools that this agent does not run: {', '.join(map(repr, unknown))}")
+        have = ", ".join(sorted(tools)) or "none"
+        raise ValueError(
+            f"gated names tools that this agent does not run: {', '.join(map(repr, unknown))}; it runs by name: {have}"
+        )
     return (lambda call: call.name in names) if names else None
 
 
-class Approvals:
+class Gate:
     """The decisions on gated calls of one run: what is still to be asked, and what is to be run now.
 
     Args:

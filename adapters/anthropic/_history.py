@@ -14,6 +14,7 @@ from agjson.adapters.anthropic._usage import read_usage
 from agjson.emitter import NATIVE_CALL_ID
 from agjson.errors import ValidationError
 from agjson.jsonable import jsonable
+from agjson.transcript.settling import free_id
 from agjson.types import AgBlock, AgMessage, AgProviderMeta, AgRole, ToolCallBlock, ToolResultBlock
 
 __all__ = ["read_history"]
@@ -105,10 +106,7 @@ class _Reader:
 
     def add(self, role: AgRole, blocks: list[AgBlock], id: str, **fields: Any) -> None:
         """Add a message under an id that no other has."""
-        free, count = id, 2
-        while free in self._ids:
-            free, count = f"{id}#{count}", count + 1
-        self._ids.add(free)
+        free = free_id(id, self._ids)
         self.messages.append(
             AgMessage(id=free, role=role, content=blocks, turn_id=self._turn_id, thread_id=self._thread_id, **fields)
         )
@@ -144,10 +142,8 @@ class _Reader:
     def _renamed(self, block: AgBlock) -> AgBlock:
         """A call that repeats an id gets one of its own, and the results after it follow."""
         if isinstance(block, ToolCallBlock):
-            native, id, count = block.tool_call_id, block.tool_call_id, 2
-            while id in self._call_ids:
-                id, count = f"{native}#{count}", count + 1
-            self._call_ids.add(id)
+            native = block.tool_call_id
+            id = free_id(native, self._call_ids)
             self._calls[native] = id
             if id != native:
                 bag = cast(AgProviderMeta, {**(block.provider_metadata or {}), NATIVE_CALL_ID: native})

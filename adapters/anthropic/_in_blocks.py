@@ -18,7 +18,7 @@ from agjson.adapters.anthropic._carry import (
 )
 from agjson.adapters.anthropic._citations import read_citations
 from agjson.adapters.anthropic._out_media import document, file, image
-from agjson.adapters.anthropic._repair import Ledger, ReplayOptions
+from agjson.adapters.anthropic._repair import Repairs, ReplayOptions
 from agjson.adapters.anthropic._server_tools import is_server_result, server_result
 from agjson.types import (
     AgBlock,
@@ -243,9 +243,9 @@ def _compaction(native: Native) -> AgBlock | None:
     )
 
 
-def _same(write: Callable[[Any, str, Ledger], Native | None], block: AgBlock, native: Native) -> bool:
+def _same(write: Callable[[Any, str, Repairs], Native | None], block: AgBlock, native: Native) -> bool:
     """Whether the neutral form gives the native one back."""
-    return write(block, "$", Ledger(ReplayOptions(unsupported="drop"))) == native
+    return write(block, "$", Repairs(ReplayOptions(unsupported="drop"))) == native
 
 
 _READERS: dict[str, Callable[[Native], AgBlock | None]] = {

@@ -16,7 +16,7 @@ from agjson.adapters.anthropic._out_tools import (
     server_call,
     server_result,
 )
-from agjson.adapters.anthropic._repair import Ledger
+from agjson.adapters.anthropic._repair import Repairs
 from agjson.transcript import Origin, Prepared
 from agjson.types import AgBlock, AgMessage, ToolCallBlock, ToolResultBlock
 
@@ -123,17 +123,17 @@ class Group:
     answers: list[Call] | None = None
 
 
-def take_apart(prepared: Prepared, ledger: Ledger) -> list[Item]:
+def take_apart(prepared: Prepared, repairs: Repairs) -> list[Item]:
     """The items of a history, in order, calls and results matched.
 
     Args:
         prepared: the history, with a result right behind each call that the provider did not run.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: something in it has no place in the Messages API.
     """
-    writer = _Writer(prepared, ledger)
+    writer = _Writer(prepared, repairs)
     for message, origin in zip(prepared.messages, prepared.origins, strict=True):
         writer.write(message, origin)
     return writer.items
@@ -142,9 +142,9 @@ def take_apart(prepared: Prepared, ledger: Ledger) -> list[Item]:
 class _Writer:
     """Writes block after block, and knows the calls by where they stood in the history."""
 
-    def __init__(self, prepared: Prepared, ledger: Ledger) -> None:
+    def __init__(self, prepared: Prepared, repairs: Repairs) -> None:
         self.items: list[Item] = []
-        self._ledger = ledger
+        self._repairs = repairs
         self._ids = CallIds()
         self._calls: dict[tuple[int, int], Call] = {}
         self._call_of = {
@@ -169,36 +169,36 @@ class _Writer:
 
     def _words(self, message: AgMessage, block: AgBlock, path: str) -> Item | None:
         role: Role = "assistant" if message.role == "assistant" else "user"
-        native = (assistant_block if role == "assistant" else user_block)(block, path, self._ledger)
+        native = (assistant_block if role == "assistant" else user_block)(block, path, self._repairs)
         return None if native is None else Item(role, native, path, string=is_string(block))
 
     def _call(self, message: AgMessage, block: ToolCallBlock, place: tuple[int, int], path: str) -> Item | None:
         server = is_server_call(block)
         if block.provider_executed and not server:
-            self._ledger.note("server_call_dropped", path, "another provider ran this call, with tools of its own")
+            self._repairs.note("server_call_dropped", path, "another provider ran this call, with tools of its own")
             return None
-        call = Call(block, path, self._ids.name(block, path, self._ledger), server, server and _is_cut_off(message))
+        call = Call(block, path, self._ids.name(block, path, self._repairs), server, server and _is_cut_off(message))
         self._calls[place] = call
         write = server_call if server else client_call
-        call.item = Item("assistant", write(block, call.id, path, self._ledger), path, call)
+        call.item = Item("assistant", write(block, call.id, path, self._repairs), path, call)
         return call.item
 
     def _result(self, message: AgMessage, block: ToolResultBlock, place: tuple[int, int], path: str) -> Item | None:
         call = self._calls.get(self._call_of.get(place, place))
         if call is None:
-            self._ledger.note("result_dropped", path, "its call was left out")
+            self._repairs.note("result_dropped", path, "its call was left out")
             return None
         if call.server:
             native = server_result(block, call.block, call.id)
             if native is None:
                 call.item.live = False
                 reason = "the provider's form of the result is gone and cannot be made again"
-                self._ledger.note("result_dropped", path, reason)
-                self._ledger.note("server_call_dropped", call.path, "its result cannot go back")
+                self._repairs.note("result_dropped", path, reason)
+                self._repairs.note("server_call_dropped", call.path, "its result cannot go back")
                 return None
             call.result = Item("assistant", native, path, call, result=True, apart=message.role != "assistant")
         else:
-            native = client_result(block, call.id, call.toolset, path, self._ledger)
+            native = client_result(block, call.id, call.toolset, path, self._repairs)
             call.result = Item("user", native, path, call, result=True)
             call.added = place not in self._call_of
         return call.result
@@ -207,7 +207,7 @@ class _Writer:
         natives: list[dict[str, Any]] = []
         strings: list[bool] = []
         for index, block in enumerate(message.content):
-            native = system_block(block, origin.path(index), self._ledger)
+            native = system_block(block, origin.path(index), self._repairs)
             if native is not None:
                 natives.append(native)
                 strings.append(is_string(block))

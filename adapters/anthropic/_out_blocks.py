@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 from agjson.adapters.anthropic._api import MODELLED_TYPES, whole_number
 from agjson.adapters.anthropic._carry import CITATIONS, COMPACTION, NATIVE_BLOCK, STRING, VENDOR
 from agjson.adapters.anthropic._out_media import carried_fields, document, file, image, is_surface, resource
-from agjson.adapters.anthropic._repair import Ledger
+from agjson.adapters.anthropic._repair import Repairs
 from agjson.types import (
     AgBlock,
     AgCitation,
@@ -35,63 +35,63 @@ from agjson.wire import encode
 __all__ = ["assistant_block", "is_foreign", "is_string", "json_text", "plain_text", "system_block", "user_block"]
 
 Native: TypeAlias = dict[str, Any]
-_Writer: TypeAlias = Callable[[Any, str, Ledger], Native | None]
+_Writer: TypeAlias = Callable[[Any, str, Repairs], Native | None]
 
 _WEB = "web_search_result_location"
 
 
-def user_block(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
+def user_block(block: AgBlock, path: str, repairs: Repairs) -> Native | None:
     """A block of a user message or of a tool result; None where it was left out.
 
     Args:
         block: the block, no result of a tool.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: a user message cannot hold it.
     """
     writer = _USER.get(block.type)
     if writer is None:
-        ledger.unsupported(path, f"a block of type {block.type} has no place in what a user or a tool says")
+        repairs.unsupported(path, f"a block of type {block.type} has no place in what a user or a tool says")
         return None
-    return writer(block, path, ledger)
+    return writer(block, path, repairs)
 
 
-def assistant_block(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
+def assistant_block(block: AgBlock, path: str, repairs: Repairs) -> Native | None:
     """A block of an assistant message; None where it was left out.
 
     Args:
         block: the block, no call and no result of a tool.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: an assistant message cannot hold it.
     """
     writer = _ASSISTANT.get(block.type)
     if writer is None:
-        ledger.unsupported(path, f"a block of type {block.type} has no place in what the assistant says")
+        repairs.unsupported(path, f"a block of type {block.type} has no place in what the assistant says")
         return None
-    return writer(block, path, ledger)
+    return writer(block, path, repairs)
 
 
-def system_block(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
+def system_block(block: AgBlock, path: str, repairs: Repairs) -> Native | None:
     """A block of a system message or prompt, which holds text alone; None where it was left out.
 
     Args:
         block: the block.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: a system message cannot hold it.
     """
     if isinstance(block, TextBlock):
-        return _text(block, path, ledger)
+        return _text(block, path, repairs)
     if isinstance(block, ProviderRawBlock):
-        return _raw(block, path, ledger)
-    ledger.unsupported(path, f"a block of type {block.type} has no place in a system message")
+        return _raw(block, path, repairs)
+    repairs.unsupported(path, f"a block of type {block.type} has no place in a system message")
     return None
 
 
@@ -123,18 +123,18 @@ def is_foreign(*providers: str | None) -> bool:
     return any(provider is not None and provider != VENDOR for provider in providers)
 
 
-def _text(block: TextBlock, path: str, ledger: Ledger) -> Native | None:
+def _text(block: TextBlock, path: str, repairs: Repairs) -> Native | None:
     if not block.text.strip():
-        ledger.note("text_dropped", path, "a text must hold more than white space")
+        repairs.note("text_dropped", path, "a text must hold more than white space")
         return None
     native = {**carried_fields(block.provider_metadata), **plain_text(block.text)}
-    citations = _citations(block, path, ledger)
+    citations = _citations(block, path, repairs)
     if citations:
         native["citations"] = citations
     return native
 
 
-def _citations(block: TextBlock, path: str, ledger: Ledger) -> list[Native]:
+def _citations(block: TextBlock, path: str, repairs: Repairs) -> list[Native]:
     carried = block.provider_metadata.get(CITATIONS) if block.provider_metadata else None
     if isinstance(carried, list):
         natives = [dict(native) if isinstance(native, dict) and _is_block(native) else None for native in carried]
@@ -144,9 +144,9 @@ def _citations(block: TextBlock, path: str, ledger: Ledger) -> list[Native]:
     for index, native in enumerate(natives):
         place = f"{path}.citations[{index}]"
         if native is None:
-            ledger.note("citation_dropped", place, "the citation has no native form")
-        elif native["type"] != _WEB and not ledger.options.document_citations:
-            ledger.note("citation_dropped", place, "the citation points into documents of the history as it was")
+            repairs.note("citation_dropped", place, "the citation has no native form")
+        elif native["type"] != _WEB and not repairs.options.document_citations:
+            repairs.note("citation_dropped", place, "the citation points into documents of the history as it was")
         else:
             # The response names the file even where there is none; the request knows the field by no null.
             if native.get("file_id", "") is None:
@@ -196,27 +196,27 @@ def _with_indexes(kind: str, native: Native, indexes: Mapping[str, int | float])
     return {"type": kind, **native, **whole}
 
 
-def _reasoning(block: ReasoningBlock, path: str, ledger: Ledger) -> Native | None:
+def _reasoning(block: ReasoningBlock, path: str, repairs: Repairs) -> Native | None:
     opaque = block.opaque
     if is_foreign(block.provider, None if opaque is None else opaque.provider):
-        ledger.note("reasoning_dropped", path, "another provider's reasoning means nothing to this one")
+        repairs.note("reasoning_dropped", path, "another provider's reasoning means nothing to this one")
     elif opaque is None or not opaque.value:
-        ledger.note("reasoning_dropped", path, "reasoning without a signature is refused by the provider")
+        repairs.note("reasoning_dropped", path, "reasoning without a signature is refused by the provider")
     elif opaque.kind == "signature":
         thought = {"type": "thinking", "thinking": block.text or "", "signature": opaque.value}
         return {**carried_fields(block.provider_metadata), **thought}
     elif opaque.kind == "redacted":
         return {**carried_fields(block.provider_metadata), "type": "redacted_thinking", "data": opaque.value}
     else:
-        ledger.note("reasoning_dropped", path, f"the provider takes no reasoning of kind {opaque.kind}")
+        repairs.note("reasoning_dropped", path, f"the provider takes no reasoning of kind {opaque.kind}")
     return None
 
 
-def _compaction(block: CompactionBlock, path: str, ledger: Ledger) -> Native | None:
+def _compaction(block: CompactionBlock, path: str, repairs: Repairs) -> Native | None:
     opaque = block.opaque
     carried = block.meta.get(COMPACTION) if block.meta else None
     if is_foreign(block.provider, None if opaque is None else opaque.provider):
-        ledger.note("block_dropped", path, "another provider's compaction means nothing to this one")
+        repairs.note("block_dropped", path, "another provider's compaction means nothing to this one")
         return None
     if isinstance(carried, dict):
         native = {name: value for name, value in carried.items() if value is not None}
@@ -228,39 +228,39 @@ def _compaction(block: CompactionBlock, path: str, ledger: Ledger) -> Native | N
     return {**native, "type": "compaction", "content": native.get("content") or None}
 
 
-def _search_result(block: SearchResultBlock, path: str, ledger: Ledger) -> Native | None:
+def _search_result(block: SearchResultBlock, path: str, repairs: Repairs) -> Native | None:
     carried = block.meta.get(NATIVE_BLOCK) if block.meta else None
     if isinstance(carried, dict) and carried.get("type") == "search_result":
         return dict(carried)
     if block.opaque is not None:
-        ledger.note("opaque_dropped", path, "a search result is sealed for the call that it belongs to")
-    return _as_text("\n".join(filter(None, (block.title, block.url))), path, ledger)
+        repairs.note("opaque_dropped", path, "a search result is sealed for the call that it belongs to")
+    return _as_text("\n".join(filter(None, (block.title, block.url))), path, repairs)
 
 
-def _resource_link(block: ResourceLinkBlock, path: str, ledger: Ledger) -> Native | None:
-    return _as_text(block.uri, path, ledger)
+def _resource_link(block: ResourceLinkBlock, path: str, repairs: Repairs) -> Native | None:
+    return _as_text(block.uri, path, repairs)
 
 
-def _code(block: CodeBlock, path: str, ledger: Ledger) -> Native | None:
-    return _as_text(f"```{block.language.lower()}\n{block.code}\n```", path, ledger)
+def _code(block: CodeBlock, path: str, repairs: Repairs) -> Native | None:
+    return _as_text(f"```{block.language.lower()}\n{block.code}\n```", path, repairs)
 
 
-def _code_result(block: CodeResultBlock, path: str, ledger: Ledger) -> Native | None:
-    return _as_text(block.output or block.outcome, path, ledger)
+def _code_result(block: CodeResultBlock, path: str, repairs: Repairs) -> Native | None:
+    return _as_text(block.output or block.outcome, path, repairs)
 
 
-def _data(block: DataBlock, path: str, ledger: Ledger) -> Native | None:
+def _data(block: DataBlock, path: str, repairs: Repairs) -> Native | None:
     if block.transient:
-        ledger.note("block_dropped", path, "transient data is shown and not kept")
+        repairs.note("block_dropped", path, "transient data is shown and not kept")
         return None
-    return _as_text(json_text(block.data), path, ledger)
+    return _as_text(json_text(block.data), path, repairs)
 
 
-def _as_text(text: str, path: str, ledger: Ledger) -> Native | None:
+def _as_text(text: str, path: str, repairs: Repairs) -> Native | None:
     if not text.strip():
-        ledger.note("text_dropped", path, "the block says nothing")
+        repairs.note("text_dropped", path, "the block says nothing")
         return None
-    ledger.note("as_text", path, "the provider has no such block; it goes as text")
+    repairs.note("as_text", path, "the provider has no such block; it goes as text")
     return plain_text(text)
 
 
@@ -276,13 +276,13 @@ def json_text(value: JsonValue) -> str:
     return encode(value).decode()
 
 
-def _raw(block: ProviderRawBlock, path: str, ledger: Ledger) -> Native | None:
+def _raw(block: ProviderRawBlock, path: str, repairs: Repairs) -> Native | None:
     if block.vendor != VENDOR:
-        ledger.note("block_dropped", path, "another provider's native block means nothing to this one")
+        repairs.note("block_dropped", path, "another provider's native block means nothing to this one")
         return None
     kind = block.raw.get("type") if isinstance(block.raw, dict) else None
     if not isinstance(kind, str) or not kind or kind in MODELLED_TYPES or kind.endswith("_tool_result"):
-        ledger.note("block_dropped", path, "what it carries is no well-formed native block")
+        repairs.note("block_dropped", path, "what it carries is no well-formed native block")
         return None
     return dict(cast(Native, block.raw))
 
@@ -291,26 +291,26 @@ def _is_block(native: Mapping[str, Any]) -> bool:
     return isinstance(native.get("type"), str) and bool(native["type"])
 
 
-def _upload(block: FileBlock, path: str, ledger: Ledger) -> Native | None:
+def _upload(block: FileBlock, path: str, repairs: Repairs) -> Native | None:
     if isinstance(block.source, FileSource):
-        native = file(block, path, ledger)
+        native = file(block, path, repairs)
         if native is not None and native["type"] == "container_upload":
             return native
-    ledger.unsupported(path, "a file has no place in what the assistant says, unless it lies in the container")
+    repairs.unsupported(path, "a file has no place in what the assistant says, unless it lies in the container")
     return None
 
 
-def _surface(block: ResourceBlock, path: str, ledger: Ledger) -> Native | None:
+def _surface(block: ResourceBlock, path: str, repairs: Repairs) -> Native | None:
     if is_surface(block):
-        ledger.note("block_dropped", path, "a surface is not sent to a model")
+        repairs.note("block_dropped", path, "a surface is not sent to a model")
     else:
-        ledger.unsupported(path, "a resource has no place in what the assistant says")
+        repairs.unsupported(path, "a resource has no place in what the assistant says")
     return None
 
 
-def _not_said(block: SearchResultBlock | DataBlock, path: str, ledger: Ledger) -> None:
+def _not_said(block: SearchResultBlock | DataBlock, path: str, repairs: Repairs) -> None:
     """What was shown beside the assistant's words, and is none of them."""
-    ledger.note("block_dropped", path, f"a block of type {block.type} is no part of what the assistant said")
+    repairs.note("block_dropped", path, f"a block of type {block.type} is no part of what the assistant said")
 
 
 _USER: dict[str, _Writer] = {

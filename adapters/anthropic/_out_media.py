@@ -10,7 +10,7 @@ from typing import Any
 
 from agjson.adapters.anthropic._api import IMAGE_TYPES
 from agjson.adapters.anthropic._carry import FIELDS, NATIVE_BLOCK
-from agjson.adapters.anthropic._repair import Ledger
+from agjson.adapters.anthropic._repair import Repairs
 from agjson.types import (
     AgSource,
     Base64Source,
@@ -22,7 +22,7 @@ from agjson.types import (
     UrlSource,
 )
 
-__all__ = ["carried_fields", "document", "file", "image", "resource"]
+__all__ = ["carried_fields", "document", "file", "image", "is_surface", "resource"]
 
 _PDF = "application/pdf"
 _APP_SURFACE = "profile=mcp-app"
@@ -38,13 +38,13 @@ def carried_fields(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict(fields) if isinstance(fields, dict) else {}
 
 
-def image(block: ImageBlock, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def image(block: ImageBlock, path: str, repairs: Repairs) -> dict[str, Any] | None:
     """An image; None where it was left out.
 
     Args:
         block: the block.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: the API does not take such an image.
@@ -52,20 +52,20 @@ def image(block: ImageBlock, path: str, ledger: Ledger) -> dict[str, Any] | None
     source = _inline(block.source)
     native = _image_source(source)
     if native is None:
-        ledger.unsupported(
+        repairs.unsupported(
             path, f"an image must be JPEG, PNG, GIF or WebP in base64, or a web address: {_told(source)}"
         )
         return None
     return {**carried_fields(block.provider_metadata), "type": "image", "source": native}
 
 
-def document(block: DocumentBlock, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def document(block: DocumentBlock, path: str, repairs: Repairs) -> dict[str, Any] | None:
     """A document; None where it was left out.
 
     Args:
         block: the block.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: the API does not take such a document.
@@ -76,22 +76,22 @@ def document(block: DocumentBlock, path: str, ledger: Ledger) -> dict[str, Any] 
     source = _inline(block.source)
     native = _document_source(source)
     if native is None:
-        ledger.unsupported(path, f"a document must be PDF or text, or the web address of a PDF: {_told(source)}")
+        repairs.unsupported(path, f"a document must be PDF or text, or the web address of a PDF: {_told(source)}")
         return None
     if native["type"] == "text" and not native["data"].strip():
-        ledger.note("text_dropped", path, "the document is empty")
+        repairs.note("text_dropped", path, "the document is empty")
         return None
     titled = {"title": block.title} if block.title else {}
     return {**carried_fields(block.provider_metadata), **titled, "type": "document", "source": native}
 
 
-def file(block: FileBlock, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def file(block: FileBlock, path: str, repairs: Repairs) -> dict[str, Any] | None:
     """A file as image or document by its media type, else as an upload to the container; None where it was left out.
 
     Args:
         block: the block.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: the API does not take such a file.
@@ -111,35 +111,35 @@ def file(block: FileBlock, path: str, ledger: Ledger) -> dict[str, Any] | None:
         return {**carried_fields(block.provider_metadata), "type": "container_upload", "file_id": source.file_id}
     elif _is_document(media_type):
         neutral = DocumentBlock(source=source, title=block.filename, provider_metadata=block.provider_metadata)
-        return document(neutral, path, ledger)
-    ledger.unsupported(path, f"a file must be an image, PDF or text, or one of the Files API: {_told(source)}")
+        return document(neutral, path, repairs)
+    repairs.unsupported(path, f"a file must be an image, PDF or text, or one of the Files API: {_told(source)}")
     return None
 
 
-def resource(block: ResourceBlock, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def resource(block: ResourceBlock, path: str, repairs: Repairs) -> dict[str, Any] | None:
     """An MCP resource: its text or its bytes. A surface (``ui://``) is for people and goes to no model.
 
     Args:
         block: the block.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: its bytes are of a kind that the API does not take.
     """
     held = block.resource
     if is_surface(block):
-        ledger.note("block_dropped", path, "a surface is not sent to a model")
+        repairs.note("block_dropped", path, "a surface is not sent to a model")
         return None
     if held.text is not None:
         data = base64.b64encode(held.text.encode("utf-8", "replace")).decode()
         source = Base64Source(media_type="text/plain", data=data)
-        return document(DocumentBlock(source=source, title=held.uri), path, ledger)
+        return document(DocumentBlock(source=source, title=held.uri), path, repairs)
     media_type = held.mime_type or mimetypes.guess_type(held.uri)[0]
     if held.blob is None or media_type is None:
-        ledger.unsupported(path, "a resource must hold text, or bytes of a known media type")
+        repairs.unsupported(path, "a resource must hold text, or bytes of a known media type")
         return None
-    return file(FileBlock(source=Base64Source(media_type=media_type, data=held.blob)), path, ledger)
+    return file(FileBlock(source=Base64Source(media_type=media_type, data=held.blob)), path, repairs)
 
 
 def is_surface(block: ResourceBlock) -> bool:

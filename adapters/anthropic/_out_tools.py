@@ -12,7 +12,7 @@ from agjson.adapters.anthropic._api import CALL_ID, TOOL_NAME, is_server_call_id
 from agjson.adapters.anthropic._carry import CALLER, NATIVE_BLOCK, TOOLSET
 from agjson.adapters.anthropic._out_blocks import is_foreign, is_string, json_text, plain_text, user_block
 from agjson.adapters.anthropic._out_media import carried_fields
-from agjson.adapters.anthropic._repair import Ledger
+from agjson.adapters.anthropic._repair import Repairs
 from agjson.emitter import NATIVE_CALL_ID
 from agjson.transcript import DENIED
 from agjson.types import (
@@ -67,13 +67,13 @@ class CallIds:
         # How often each id was wanted, or given.
         self._taken: dict[str, int] = {}
 
-    def name(self, block: ToolCallBlock, path: str, ledger: Ledger) -> str:
+    def name(self, block: ToolCallBlock, path: str, repairs: Repairs) -> str:
         """The id of a call.
 
         Args:
             block: the call.
             path: its JSON path.
-            ledger: where repairs are noted.
+            repairs: where they are noted.
         """
         wanted = native_id(block)
         id = wanted if CALL_ID.fullmatch(wanted) else _cleaned(wanted)
@@ -82,7 +82,7 @@ class CallIds:
             self._taken[base] += 1
             id = f"{base}_{self._taken[base]}"
         if id != wanted:
-            ledger.note("id_changed", path, "the API takes letters, digits, _ and - as an id, and each id once")
+            repairs.note("id_changed", path, "the API takes letters, digits, _ and - as an id, and each id once")
         self._taken[id] = 1
         return id
 
@@ -91,37 +91,37 @@ def _cleaned(text: str) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", text) or "call"
 
 
-def client_call(block: ToolCallBlock, id: str, path: str, ledger: Ledger) -> Native:
+def client_call(block: ToolCallBlock, id: str, path: str, repairs: Repairs) -> Native:
     """A call of a tool that the provider does not run.
 
     Args:
         block: the call.
         id: its id in the request.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
     """
     name = block.name
     if not TOOL_NAME.fullmatch(name):
         name = _cleaned(name)[:128]
-        ledger.note("name_changed", path, "the API takes up to 128 letters, digits, _ and - as the name of a tool")
+        repairs.note("name_changed", path, "the API takes up to 128 letters, digits, _ and - as the name of a tool")
     if block.signature is not None:
-        ledger.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
-    native: Native = {"type": "tool_use", "id": id, "name": name, "input": _input(block.input, path, ledger)}
+        repairs.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
+    native: Native = {"type": "tool_use", "id": id, "name": name, "input": _input(block.input, path, repairs)}
     if is_foreign(block.provider):
         return native
     return {**carried_fields(block.provider_metadata), **_links(block, (CALLER, TOOLSET)), **native}
 
 
-def server_call(block: ToolCallBlock, id: str, path: str, ledger: Ledger) -> Native:
+def server_call(block: ToolCallBlock, id: str, path: str, repairs: Repairs) -> Native:
     """A call that the provider ran.
 
     Args:
         block: a call that `is_server_call` accepts.
         id: its id in the request.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
     """
-    native: Native = {"id": id, "name": block.name, "input": _input(block.input, path, ledger)}
+    native: Native = {"id": id, "name": block.name, "input": _input(block.input, path, repairs)}
     fields = carried_fields(block.provider_metadata)
     if block.server_name is not None:
         return {**fields, **native, "type": "mcp_tool_use", "server_name": block.server_name}
@@ -137,14 +137,14 @@ def _links(block: ToolCallBlock, names: Sequence[str]) -> Native:
     return found
 
 
-def _input(value: JsonValue, path: str, ledger: Ledger) -> Native:
+def _input(value: JsonValue, path: str, repairs: Repairs) -> Native:
     if isinstance(value, dict):
         return value
-    ledger.note("input_wrapped", path, "the input of a call must be an object")
+    repairs.note("input_wrapped", path, "the input of a call must be an object")
     return {} if value is None else {"value": value}
 
 
-def client_result(block: ToolResultBlock, id: str, toolset: object, path: str, ledger: Ledger) -> Native:
+def client_result(block: ToolResultBlock, id: str, toolset: object, path: str, repairs: Repairs) -> Native:
     """The result of a call that the provider did not run: what reaches the model, and nothing else (spec §2.1).
 
     ``content`` and ``structuredContent`` go, ``uiData`` and ``sideData`` do not. What a failure or a denial says in its
@@ -155,13 +155,13 @@ def client_result(block: ToolResultBlock, id: str, toolset: object, path: str, l
         id: the id of its call in the request.
         toolset: the toolset that the call names, if it names one.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: the content has a block that the API takes in no result.
     """
     failed = block.outcome in ("error", "denied") or (block.outcome is None and block.is_error is True)
-    content = list(_result_content(block, path, ledger))
+    content = list(_result_content(block, path, repairs))
     if block.structured_content is not UNSET and not _says(content, block.structured_content):
         content.append(plain_text(json_text(block.structured_content)))
     words = block.error_text or (block.error_code if not content else None)
@@ -183,14 +183,14 @@ def client_result(block: ToolResultBlock, id: str, toolset: object, path: str, l
     return native
 
 
-def _result_content(block: ToolResultBlock, path: str, ledger: Ledger) -> Iterator[Native]:
+def _result_content(block: ToolResultBlock, path: str, repairs: Repairs) -> Iterator[Native]:
     for index, part in enumerate(block.content):
         place = f"{path}.content[{index}]"
-        native = user_block(part, place, ledger)
+        native = user_block(part, place, repairs)
         if native is None:
             continue
         if native["type"] == "container_upload":
-            ledger.unsupported(place, "a result cannot hold a file of unknown kind: name its media type")
+            repairs.unsupported(place, "a result cannot hold a file of unknown kind: name its media type")
             continue
         yield native
 

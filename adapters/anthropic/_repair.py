@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 from agjson.errors import ReplayError
 
-__all__ = ["Ledger", "MissingResults", "NativeMessages", "Repair", "RepairCode", "ReplayOptions", "UnsupportedBlocks"]
+__all__ = ["MissingResults", "NativeMessages", "Repair", "RepairCode", "Repairs", "ReplayOptions", "UnsupportedBlocks"]
 
 RepairCode: TypeAlias = Literal[
     "app_only_dropped",
@@ -93,15 +93,20 @@ class ReplayOptions:
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Notes what is mended while a history is written, and decides what is refused."""
+class Repairs:
+    """Notes what is mended while a history is written, and decides what is refused.
+
+    Attributes:
+        options: how the history is to be replayed.
+        made: what was mended so far.
+    """
 
     options: ReplayOptions
-    repairs: list[Repair] = field(default_factory=list[Repair])
+    made: list[Repair] = field(default_factory=list[Repair])
 
     def note(self, code: RepairCode, path: str, message: str) -> None:
         """Note a repair."""
-        self.repairs.append(Repair(code=code, path=path, message=message))
+        self.made.append(Repair(code=code, path=path, message=message))
 
     def unsupported(self, path: str, message: str) -> None:
         """Refuse content that the API has no place for, or note that it is left out.

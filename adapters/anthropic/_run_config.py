@@ -9,7 +9,7 @@ from typing import Any, cast
 from agjson.adapters.anthropic._api import TOOL_NAME, whole_number
 from agjson.adapters.anthropic._carry import TOOL
 from agjson.adapters.anthropic._out_blocks import plain_text, system_block
-from agjson.adapters.anthropic._repair import Ledger
+from agjson.adapters.anthropic._repair import Repairs
 from agjson.errors import ReplayError
 from agjson.types import (
     AgClientCapabilities,
@@ -41,12 +41,12 @@ class RunParams:
 
     Attributes:
         params: the arguments, the host's first; the input's values win.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
         unsupported: members of the input that cannot be honoured, by their JSON names.
     """
 
     params: dict[str, Any]
-    ledger: Ledger
+    repairs: Repairs
     unsupported: list[str] = field(default_factory=list[str])
 
     def apply(self, run: AgRunConfig | None, capabilities: AgClientCapabilities | None) -> None:
@@ -90,7 +90,7 @@ class RunParams:
             blocks = [plain_text(config.system)] if config.system.strip() else []
         else:
             found = [
-                system_block(block, f"$.run.system[{index}]", self.ledger) for index, block in enumerate(config.system)
+                system_block(block, f"$.run.system[{index}]", self.repairs) for index, block in enumerate(config.system)
             ]
             blocks = [block for block in found if block is not None]
         self.params["system"] = blocks

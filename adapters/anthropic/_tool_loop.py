@@ -7,7 +7,7 @@ from typing import Any
 
 from agjson.adapters.anthropic._api import REASONING_TYPES
 from agjson.adapters.anthropic._blocking import BlockingStream
-from agjson.adapters.anthropic._gating import Approvals
+from agjson.adapters.anthropic._gating import Gate
 from agjson.adapters.anthropic._stop import goes_on
 from agjson.normalizer import HostEnd
 from agjson.types import ErrorOutcome
@@ -35,7 +35,7 @@ class ToolLoop:
         params: the arguments of the request; their tools are the declarations of `tools`, then those of the input.
         tools: the tools of the host.
         max_iterations: how many requests it may make.
-        approvals: says which calls need a person; the loop ends at a reply with one of them, and runs no tool of that
+        gate: says which calls need a person; the loop ends at a reply with one of them, and runs no tool of that
             reply. None: none does.
     """
 
@@ -45,9 +45,9 @@ class ToolLoop:
         params: Mapping[str, Any],
         tools: Sequence[Any],
         max_iterations: int,
-        approvals: Approvals | None = None,
+        gate: Gate | None = None,
     ) -> None:
-        self._approvals = approvals
+        self._gate = gate
         self._client = client
         self._params = dict(params)
         self._max = max_iterations
@@ -78,7 +78,7 @@ class ToolLoop:
                     yield event
                 if self._reason == "tool_use":
                     message = stream.get_final_message()
-                    asked = None if self._approvals is None else self._approvals.ask_for(message)
+                    asked = None if self._gate is None else self._gate.ask_for(message)
                     if asked is not None:
                         yield asked
                         break
@@ -109,7 +109,7 @@ class ToolLoop:
                     yield event
                 if self._reason == "tool_use":
                     message = await stream.get_final_message()
-                    asked = None if self._approvals is None else await self._approvals.ask_for_async(message)
+                    asked = None if self._gate is None else await self._gate.ask_for_async(message)
                     if asked is not None:
                         yield asked
                         break
@@ -135,7 +135,7 @@ class ToolLoop:
         tools = [_stand_in(tool, is_async=is_async) if self._is_of_client(tool) else tool for tool in self._tools]
         # What the provider keeps of a conversation is not ours: every request brings the whole of it.
         params = {"thread": False, **self._params}
-        if self._approvals is not None:
+        if self._gate is not None:
             # Before the reply is whole nobody knows whether one of its calls needs a person.
             params["run_tools_eagerly"] = False
         return self._client.beta.messages.tool_runner(**params, tools=tools, stream=True, max_iterations=self._max)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agjson.adapters.anthropic._blocking import BlockingStream
 from agjson.adapters.anthropic._gating import (
-    Approvals,
+    Gate,
     GatedNormalizer,
     IsGated,
     Landed,
@@ -163,14 +163,14 @@ class AnthropicAgent(Agent):
             # The messages as they are stored, so that later requests say the same again.
             source = replace(source, messages=list(invocation.messages), capabilities=invocation.capabilities)
             return self._call(source, invocation.history, None, invocation)
-        approvals = self._approvals_of(invocation)
-        if approvals is not None and approvals.has_decisions:
-            return self._go_on(invocation, [], approvals.expected())
+        gate = self._gate_of(invocation)
+        if gate is not None and gate.has_decisions:
+            return self._go_on(invocation, [], gate.expected())
         source = replace(source, capabilities=invocation.capabilities)
         return self._call(source, *self._beside_start(invocation, invocation.history), invocation)
 
-    def _approvals_of(self, invocation: Invocation) -> Approvals | None:
-        return None if self._is_gated is None else Approvals(invocation, self._is_gated, self._runnable)
+    def _gate_of(self, invocation: Invocation) -> Gate | None:
+        return None if self._is_gated is None else Gate(invocation, self._is_gated, self._runnable)
 
     def _go_on(
         self, invocation: Invocation, answers: Sequence[AgMessage], results: Sequence[AgMessage] = ()
@@ -236,24 +236,24 @@ class AnthropicAgent(Agent):
         return BlockingStream(lambda blocking: self._requests(invocation, call, blocking))
 
     def _loop(self, invocation: Invocation, blocking: BlockingStream) -> Generator[Any]:
-        approvals, call = self._approvals_of(invocation), invocation.native
-        if approvals is not None and approvals.has_decisions:
+        gate, call = self._gate_of(invocation), invocation.native
+        if gate is not None and gate.has_decisions:
             results: list[AgMessage] = []
-            for result in approvals.run():
+            for result in gate.run():
                 yield Landed(result)
                 results.append(landed_message(result))
             call = self._go_on(invocation, [], results)
-        yield from ToolLoop(self.client, call.params, self.tools, self.max_iterations, approvals).run(blocking)
+        yield from ToolLoop(self.client, call.params, self.tools, self.max_iterations, gate).run(blocking)
 
     async def _loop_async(self, invocation: Invocation) -> AsyncIterator[Any]:
-        approvals, call = self._approvals_of(invocation), invocation.native
-        if approvals is not None and approvals.has_decisions:
+        gate, call = self._gate_of(invocation), invocation.native
+        if gate is not None and gate.has_decisions:
             results: list[AgMessage] = []
-            async for result in approvals.run_async():
+            async for result in gate.run_async():
                 yield Landed(result)
                 results.append(landed_message(result))
             call = self._go_on(invocation, [], results)
-        loop = ToolLoop(self.client, call.params, self.tools, self.max_iterations, approvals).run_async()
+        loop = ToolLoop(self.client, call.params, self.tools, self.max_iterations, gate).run_async()
         async with aclosing(loop) as natives:
             async for native in natives:
                 yield native

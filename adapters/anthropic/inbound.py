@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agjson.adapters.anthropic._answers import PendingCalls, answered_asks, injected_messages
 from agjson.adapters.anthropic._carry import CALLER, CONTAINER, CONTAINER_ID
-from agjson.adapters.anthropic._repair import Ledger, MissingResults, Repair, ReplayOptions, UnsupportedBlocks
+from agjson.adapters.anthropic._repair import MissingResults, Repair, Repairs, ReplayOptions, UnsupportedBlocks
 from agjson.adapters.anthropic._run_config import RunParams
 from agjson.adapters.anthropic.messages import messages_to_native
 from agjson.agents.intake import read_input
@@ -141,9 +141,9 @@ def to_native(
     )
     if not native:
         raise ReplayError("there is nothing to send: the input and the history hold no message for a model")
-    ledger = Ledger(ReplayOptions(unsupported=unsupported), native.repairs)
+    repairs = Repairs(ReplayOptions(unsupported=unsupported), native.repairs)
     named = {} if model is None else {"model": model}
-    settings = RunParams({**named, "max_tokens": max_tokens, **given}, ledger, members)
+    settings = RunParams({**named, "max_tokens": max_tokens, **given}, repairs, members)
     settings.apply(run, ag_input.capabilities)
     if ag_input.state is not UNSET:
         settings.unsupported.append("state")

@@ -19,11 +19,11 @@ from agjson.adapters.anthropic._history import read_history
 from agjson.adapters.anthropic._in_blocks import block_from_native
 from agjson.adapters.anthropic._items import take_apart
 from agjson.adapters.anthropic._repair import (
-    Ledger,
     MissingResults,
     NativeMessages,
     Repair,
     RepairCode,
+    Repairs,
     ReplayOptions,
     UnsupportedBlocks,
 )
@@ -77,20 +77,20 @@ def messages_to_native(
         document_citations=document_citations,
         fallbacks=any(beta.startswith(_FALLBACK_BETA) for beta in betas),
     )
-    ledger = Ledger(options)
+    repairs = Repairs(options)
     native = NativeMessages()
     try:
         neutral = [_neutral(message) for message in messages]
         prepared = prepare(neutral, turns=turns, waiting=waiting, unanswered="answer", stray="leave_out")
-        _note_changes(prepared, ledger)
-        items = take_apart(prepared, ledger)
-        native.extend(arrange(items, ledger))
-        native.system = lifted_system(items, ledger)
-        _replace_halves(native, ledger)
+        _note_changes(prepared, repairs)
+        items = take_apart(prepared, repairs)
+        native.extend(arrange(items, repairs))
+        native.system = lifted_system(items, repairs)
+        _replace_halves(native, repairs)
     except EncodeError as error:
         raise ReplayError(f"the history holds what JSON cannot say: {error.message}") from None
     native.beta = any(is_beta(message) for message in native)
-    native.repairs = ledger.repairs
+    native.repairs = repairs.made
     return native
 
 
@@ -146,23 +146,23 @@ _CHANGES: dict[ChangeCode, tuple[RepairCode, str]] = {
 }
 
 
-def _note_changes(prepared: Prepared, ledger: Ledger) -> None:
+def _note_changes(prepared: Prepared, repairs: Repairs) -> None:
     for change in prepared.changes:
         if change.code == "misplaced_call":
-            ledger.unsupported(change.path, "a call has no place in what a user or a tool says")
+            repairs.unsupported(change.path, "a call has no place in what a user or a tool says")
         elif change.code in _CHANGES:
             code, words = _CHANGES[change.code]
-            ledger.note(code, change.path, words)
+            repairs.note(code, change.path, words)
 
 
-def _replace_halves(native: NativeMessages, ledger: Ledger) -> None:
+def _replace_halves(native: NativeMessages, repairs: Repairs) -> None:
     """No text with half of a surrogate pair can be sent; what JSON cannot say at all is found here too."""
     if b"\\ud" in encode([native, native.system]):
         whole = [_without_halves(message) for message in native]
         system = _without_halves(native.system)
         if whole != native or system != native.system:
             native[:], native.system = whole, system
-            ledger.note("surrogate_replaced", "$", "half of a surrogate pair is no text; U+FFFD took its place")
+            repairs.note("surrogate_replaced", "$", "half of a surrogate pair is no text; U+FFFD took its place")
 
 
 def _without_halves(value: Any) -> Any:

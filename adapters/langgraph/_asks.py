@@ -13,7 +13,7 @@ from agjson.emitter import Emitter
 from agjson.jsonable import jsonable
 from agjson.types import UNSET, AgChoice, AgMeta, AgResumeBinding, JsonValue, UnsetType
 
-__all__ = ["DECISIONS", "Asks", "Pending", "ordinal_of"]
+__all__ = ["DECISIONS", "Asks", "SeenInterrupt", "ordinal_of"]
 
 DECISIONS = ("approve", "edit", "reject", "respond")
 """What a reviewer may decide about a tool call: the ids of the choices."""
@@ -26,7 +26,7 @@ _MEMBERS = frozenset(("value", "id", "interrupt_id", "response_schema", "resumab
 
 
 @dataclass(slots=True)
-class Pending:
+class SeenInterrupt:
     """An interrupt, collected from all the frames that tell it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Asks:
         out: Emitter,
         tasks: Tasks,
         turn_of: Callable[[Namespace], str],
-        gated_calls: Callable[[Pending], Sequence[dict[str, Any]]],
+        gated_calls: Callable[[SeenInterrupt], Sequence[dict[str, Any]]],
         has_call: Callable[[str], bool],
         *,
         resumable: bool = True,
@@ -77,13 +77,13 @@ class Asks:
         self._gated_calls = gated_calls
         self._has_call = has_call
         self._resumable = resumable
-        self._pending: dict[str, Pending] = {}
+        self._seen: dict[str, SeenInterrupt] = {}
         self._told = False
         # A static breakpoint was hit: LangGraph marks it by a frame of interrupts without any.
         self.stopped = False
 
     def __bool__(self) -> bool:
-        return bool(self._pending)
+        return bool(self._seen)
 
     def see(self, interrupts: Any, ns: Namespace, task: Task | None = None) -> None:
         """Take a frame of interrupts; the same ones come again in other modes, and from every graph around.
@@ -98,10 +98,10 @@ class Asks:
         for native in interrupts:
             id, value, schema = _read(native)
             key = id or f"value:{value!r}"
-            known = self._pending.get(key)
+            known = self._seen.get(key)
             if known is None:
                 plain_value, plain_schema = jsonable(value), jsonable(schema)
-                self._pending[key] = Pending(id, plain_value, plain_schema, ns, task, _unknown(native))
+                self._seen[key] = SeenInterrupt(id, plain_value, plain_schema, ns, task, _unknown(native))
             elif len(ns) > len(known.ns) or (known.task is None and len(ns) == len(known.ns)):
                 known.ns, known.task = ns, task or known.task
 
@@ -117,10 +117,10 @@ class Asks:
         self._told = True
         if not self._resumable:
             handles = {**handles, "langgraph/resumable": False}
-        several = len(self._pending) > 1
+        several = len(self._seen) > 1
         # Parallel branches stop in any order; their asks stand in the order in which LangGraph has started them.
-        for pending in sorted(self._pending.values(), key=lambda each: self._tasks.index(each.task)):
-            self._tell(pending, several, self._metadata(pending, handles))
+        for seen in sorted(self._seen.values(), key=lambda each: self._tasks.index(each.task)):
+            self._tell(seen, several, self._metadata(seen, handles))
 
     def tell_stop(self, handles: AgMeta, upcoming: Sequence[str]) -> None:
         """Open the ask of a static breakpoint (``interrupt_before``, ``interrupt_after``), which has no interrupt.
@@ -143,40 +143,40 @@ class Asks:
             turn_id=self._out.turn_id,
         )
 
-    def _metadata(self, pending: Pending, handles: AgMeta) -> AgMeta:
-        metadata: AgMeta = {VALUE: pending.value, **handles}
-        if pending.id is not None:
-            metadata[INTERRUPT_ID] = pending.id
-        if pending.more:
-            metadata["langgraph/interrupt"] = pending.more
-        if pending.task is not None:
-            metadata["langgraph/taskId"] = pending.task.id
-        if pending.ns:
-            metadata["langgraph/ns"] = list(pending.ns)
+    def _metadata(self, seen: SeenInterrupt, handles: AgMeta) -> AgMeta:
+        metadata: AgMeta = {VALUE: seen.value, **handles}
+        if seen.id is not None:
+            metadata[INTERRUPT_ID] = seen.id
+        if seen.more:
+            metadata["langgraph/interrupt"] = seen.more
+        if seen.task is not None:
+            metadata["langgraph/taskId"] = seen.task.id
+        if seen.ns:
+            metadata["langgraph/ns"] = list(seen.ns)
         return metadata
 
-    def _tell(self, pending: Pending, several: bool, metadata: AgMeta) -> None:
-        value = pending.value
+    def _tell(self, seen: SeenInterrupt, several: bool, metadata: AgMeta) -> None:
+        value = seen.value
         if isinstance(value, dict):
             actions = value.get("action_requests")
             if isinstance(actions, list) and actions and isinstance(value.get("review_configs"), list):
-                self._tell_review(pending, value, actions, metadata)
+                self._tell_review(seen, value, actions, metadata)
                 return
-        binding, ordinal = _binding(pending, several)
+        binding, ordinal = _binding(seen, several)
         if isinstance(value, dict) and value.get("type") == "tool_approval":
-            self._tell_approval(pending, value, metadata, binding, ordinal)
+            self._tell_approval(seen, value, metadata, binding, ordinal)
             return
-        schema = pending.schema
+        schema = seen.schema
         if schema is None and isinstance(value, dict) and isinstance(value.get("schema"), dict):
             schema = value["schema"]
         choices = _choices(value) if schema is None else None
-        call_id = self._tasks.call_of(pending.task)
+        call_id = self._tasks.call_of(seen.task)
         words = _words(value)
         # What asks for nothing in words takes any data: only a reply to a text has to be one.
         is_form = schema is not None or (choices is None and words is None and isinstance(value, (dict, list)))
         self._out.hitl_ask(
             "form" if is_form else "choice" if choices else "text",
-            ask_id=pending.id,
+            ask_id=seen.id,
             message=words,
             reason=value if isinstance(value, str) else None,
             schema=UNSET if schema is None else schema,
@@ -186,12 +186,12 @@ class Asks:
             resume_binding=binding,
             ordinal=ordinal,
             continuation="resume",
-            turn_id=self._turn_of(pending.ns),
+            turn_id=self._turn_of(seen.ns),
         )
 
     def _tell_approval(
         self,
-        pending: Pending,
+        seen: SeenInterrupt,
         value: dict[str, Any],
         metadata: AgMeta,
         binding: AgResumeBinding | None,
@@ -200,12 +200,12 @@ class Asks:
         """The review of one call, which the human-in-the-loop middleware asks for as the call starts."""
         call_id = value.get("tool_call_id")
         known = isinstance(call_id, str) and self._has_call(call_id)
-        allowed = _decisions_in(pending.schema) or DECISIONS
-        if pending.schema is not None:
-            metadata = {**metadata, "langgraph/responseSchema": pending.schema}
+        allowed = _decisions_in(seen.schema) or DECISIONS
+        if seen.schema is not None:
+            metadata = {**metadata, "langgraph/responseSchema": seen.schema}
         self._out.hitl_ask(
             "approval",
-            ask_id=pending.id,
+            ask_id=seen.id,
             message=_words(value),
             choices=_decision_choices(allowed),
             tool_call_id=call_id if known else None,
@@ -213,17 +213,17 @@ class Asks:
             resume_binding=binding,
             ordinal=ordinal,
             continuation="resume",
-            turn_id=self._turn_of(pending.ns),
+            turn_id=self._turn_of(seen.ns),
         )
 
-    def _tell_review(self, pending: Pending, value: dict[str, Any], actions: list[Any], metadata: AgMeta) -> None:
+    def _tell_review(self, seen: SeenInterrupt, value: dict[str, Any], actions: list[Any], metadata: AgMeta) -> None:
         """The review of all gated calls of an answer at once: an ask per action, answered in their order."""
-        calls = _matched(actions, self._gated_calls(pending))
+        calls = _matched(actions, self._gated_calls(seen))
         for index, action in enumerate(actions):
             call_id = calls[index]
             self._out.hitl_ask(
                 "approval",
-                ask_id=None if pending.id is None else f"{pending.id}#{index}",
+                ask_id=None if seen.id is None else f"{seen.id}#{index}",
                 message=_words(action),
                 choices=_decision_choices(_allowed(value["review_configs"], index, action)),
                 tool_call_id=call_id if call_id is not None and self._has_call(call_id) else None,
@@ -231,7 +231,7 @@ class Asks:
                 resume_binding="positional",
                 ordinal=index,
                 continuation="resume",
-                turn_id=self._turn_of(pending.ns),
+                turn_id=self._turn_of(seen.ns),
             )
 
 
@@ -275,10 +275,10 @@ def _unknown(native: Any) -> dict[str, JsonValue]:
     return plain if isinstance(plain, dict) else {}
 
 
-def _binding(pending: Pending, several: bool) -> tuple[AgResumeBinding | None, int | None]:
+def _binding(seen: SeenInterrupt, several: bool) -> tuple[AgResumeBinding | None, int | None]:
     ordinal = None
-    if pending.id is not None and pending.task is not None:
-        ordinal = ordinal_of(pending.id, pending.task.path)
+    if seen.id is not None and seen.task is not None:
+        ordinal = ordinal_of(seen.id, seen.task.path)
     if several:
         return "id", None
     return ("positional", ordinal) if ordinal else (None, None)

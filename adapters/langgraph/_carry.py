@@ -38,7 +38,7 @@ NAME = "langgraph/name"
 
 COMMITTED = "langgraph/committed"
 """Metadata of a message: false where no node has put it into the state, as with a router's call of its model. Such a
-message does not go back: the graph itself does not have it."""
+message does not go back if its turn has another answer."""
 
 RESULT = "agjson/result"
 """``response_metadata`` of a tool message that `messages_to_native` made: the fields of the result that LangChain

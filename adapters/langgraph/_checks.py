@@ -8,7 +8,7 @@ from typing import Any
 from agjson.adapters.langgraph._asks import ordinal_of
 from agjson.adapters.langgraph._config import TURN_ID
 from agjson.adapters.langgraph._handles import CHECKPOINT_ID, is_static
-from agjson.adapters.langgraph._resume import ResumePlan
+from agjson.adapters.langgraph._resume import Resumption
 from agjson.adapters.langgraph._stored_state import Waiting, head_of, waiting_in
 from agjson.types import AgPausedAsk
 
@@ -32,12 +32,12 @@ class Refusal(Exception):
         self.code = code
 
 
-def check_resume(state: Any, plan: ResumePlan, asks: Sequence[AgPausedAsk], taken: Collection[str]) -> bool:
+def check_resume(state: Any, resumption: Resumption, asks: Sequence[AgPausedAsk], taken: Collection[str]) -> bool:
     """Check that the graph waits for every answer of a batch.
 
     Args:
         state: the latest state of the graph's thread.
-        plan: the answers.
+        resumption: the answers.
         asks: the asks of the batch.
         taken: the interrupts to which the graph has taken an answer of somebody else.
 
@@ -56,14 +56,14 @@ def check_resume(state: Any, plan: ResumePlan, asks: Sequence[AgPausedAsk], take
     if not state.next:
         raise Refusal("no_pending_ask", "the graph waits for nothing")
     waiting = waiting_in(state)
-    missing = [id for id in plan.values if id not in waiting]
+    missing = [id for id in resumption.values if id not in waiting]
     if missing:
         raise Refusal("no_pending_ask", f"the graph does not wait for an answer to {', '.join(missing)}")
-    if not any(id in taken for id in plan.values):
+    if not any(id in taken for id in resumption.values):
         return False
     # A review of a batch fails over its decisions before anything runs; what else has run, nothing tells. A graph
     # inside would begin anew.
-    unsafe = [id for id in plan.values if id in taken and not _is_review_at_root(id, waiting[id])]
+    unsafe = [id for id in resumption.values if id in taken and not _is_review_at_root(id, waiting[id])]
     if unsafe:
         raise Refusal("answer_already_taken", f"the graph has taken another answer to {', '.join(unsafe)}")
     return True

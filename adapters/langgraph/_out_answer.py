@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from agjson.adapters.langgraph._carry import INVALID
-from agjson.adapters.langgraph._out_repairs import Ledger
+from agjson.adapters.langgraph._out_repairs import Repairs
 from agjson.adapters.langgraph._unique import Unique
 from agjson.emitter import NATIVE_CALL_ID
 from agjson.types import AgBlock, ToolCallBlock
@@ -25,20 +25,20 @@ class CallIds:
     def __init__(self) -> None:
         self._unique = Unique("_")
 
-    def name(self, block: ToolCallBlock, path: str, ledger: Ledger) -> str:
+    def name(self, block: ToolCallBlock, path: str, repairs: Repairs) -> str:
         """The id of a call; to be asked for once, in the order of the calls.
 
         Args:
             block: the call.
             path: its JSON path.
-            ledger: where repairs are noted.
+            repairs: where they are noted.
         """
         native = block.provider_metadata.get(NATIVE_CALL_ID) if block.provider_metadata else None
         wanted = native if isinstance(native, str) and native else block.tool_call_id
         free = wanted not in self._unique or block.tool_call_id in self._unique
         id = self._unique.take((wanted if free else block.tool_call_id) or "call")
         if id != wanted:
-            ledger.note("id_changed", path, "LangChain knows a call by its id alone, so each id is used once")
+            repairs.note("id_changed", path, "LangChain knows a call by its id alone, so each id is used once")
         return id
 
 
@@ -109,5 +109,5 @@ class Answer:
         return args
 
 
-Writer: TypeAlias = Callable[[AgBlock, str, Answer, Ledger], None]
+Writer: TypeAlias = Callable[[AgBlock, str, Answer, Repairs], None]
 """Adds a block that the assistant said to an answer."""

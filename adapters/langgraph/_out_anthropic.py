@@ -12,7 +12,7 @@ from agjson.adapters.langgraph._carry import VENDOR
 from agjson.adapters.langgraph._out_answer import Answer
 from agjson.adapters.langgraph._out_blocks import Native
 from agjson.adapters.langgraph._out_carried import carried_fields, whole_block
-from agjson.adapters.langgraph._out_repairs import Ledger
+from agjson.adapters.langgraph._out_repairs import Repairs
 from agjson.types import AgBlock, AudioBlock, ProviderRawBlock, ToolCallBlock, ToolResultBlock
 
 __all__ = ["anthropic_user_block", "write_anthropic"]
@@ -20,26 +20,26 @@ __all__ = ["anthropic_user_block", "write_anthropic"]
 _KEPT = ("cache_control", "citations", "context", "title")
 
 
-def write_anthropic(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> None:
+def write_anthropic(block: AgBlock, path: str, answer: Answer, repairs: Repairs) -> None:
     """Add a block to an answer for ChatAnthropic.
 
     Args:
         block: a block that the assistant said.
         path: its JSON path.
         answer: the answer.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: there is no place for it.
     """
-    notes = ledger.anthropic()
+    notes = repairs.anthropic()
     if isinstance(block, ToolCallBlock):
         id = answer.call_id
         if is_server_call(block):
             answer.hosted[block.tool_call_id] = (block, id)
             answer.content.append(server_call(block, id, path, notes))
         elif block.provider_executed:
-            ledger.note("server_call_dropped", path, "another provider ran this call, with tools of its own")
+            repairs.note("server_call_dropped", path, "another provider ran this call, with tools of its own")
         elif answer.add_call(block, id, answer.call_name) is not None:
             answer.content.append({**client_call(block, id, path, notes), "name": answer.call_name})
         else:
@@ -51,34 +51,34 @@ def write_anthropic(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -
             answer.content.append(native)
         elif call is not None:
             answer.content = [part for part in answer.content if part.get("id") != call[1]]
-            ledger.note("server_call_dropped", path, "the provider's form of its result is gone")
+            repairs.note("server_call_dropped", path, "the provider's form of its result is gone")
     else:
         native = assistant_block(block, path, notes)
         if native is not None:
             answer.content.append(_with_fields(block, native))
-    ledger.take(notes)
+    repairs.take(notes)
 
 
-def anthropic_user_block(block: AgBlock, path: str, ledger: Ledger) -> Native | None:
+def anthropic_user_block(block: AgBlock, path: str, repairs: Repairs) -> Native | None:
     """A block of a user message, a system message or a tool result for ChatAnthropic; None where it was left out.
 
     Args:
         block: the block.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: there is no place for it.
     """
     if isinstance(block, AudioBlock):
-        ledger.unsupported(path, "the API takes no sound")
+        repairs.unsupported(path, "the API takes no sound")
         return None
     if isinstance(block, ProviderRawBlock) and block.vendor == VENDOR:
-        ledger.note("block_dropped", path, "the provider has no such block")
+        repairs.note("block_dropped", path, "the provider has no such block")
         return None
-    notes = ledger.anthropic()
+    notes = repairs.anthropic()
     native = native_user_block(block, path, notes)
-    ledger.take(notes)
+    repairs.take(notes)
     return None if native is None else _with_fields(block, native)
 
 

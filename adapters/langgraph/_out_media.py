@@ -6,8 +6,9 @@ import base64
 import mimetypes
 from typing import Any
 
+from agjson.adapters.anthropic._out_media import is_surface
 from agjson.adapters.langgraph._out_carried import carried_fields
-from agjson.adapters.langgraph._out_repairs import Ledger, Provider
+from agjson.adapters.langgraph._out_repairs import Provider, Repairs
 from agjson.types import (
     AgSource,
     AudioBlock,
@@ -20,9 +21,8 @@ from agjson.types import (
     UrlSource,
 )
 
-__all__ = ["as_text", "is_base64", "is_surface", "media", "resource"]
+__all__ = ["as_text", "is_base64", "media", "resource"]
 
-_APP_SURFACE = "profile=mcp-app"
 _IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
@@ -30,7 +30,7 @@ def media(
     block: ImageBlock | AudioBlock | FileBlock | DocumentBlock,
     provider: Provider | None,
     path: str,
-    ledger: Ledger,
+    repairs: Repairs,
 ) -> dict[str, Any] | None:
     """A standard content block of LangChain; None where it was left out.
 
@@ -38,7 +38,7 @@ def media(
         block: the block.
         provider: whose chat model reads it; None: not known.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: the chat model takes no such content.
@@ -48,15 +48,15 @@ def media(
     if media_type is None and isinstance(source, UrlSource):
         media_type = mimetypes.guess_type(source.url.partition("?")[0])[0]
     if isinstance(source, Base64Source) and not is_base64(source.data):
-        ledger.unsupported(path, "the content is no base64")
+        repairs.unsupported(path, "the content is no base64")
         return None
     kind = _kind(block, media_type)
     text = _text(source) if kind == "file" and provider in ("openai-responses", "openai-chat") else None
     if text is not None:
-        return as_text(text, path, ledger)
+        return as_text(text, path, repairs)
     refused = _refused(kind, source, media_type, provider)
     if refused is not None:
-        ledger.unsupported(path, refused)
+        repairs.unsupported(path, refused)
         return None
     fields = carried_fields(block.provider_metadata)
     shown = fields.pop("image_url", None)
@@ -77,53 +77,44 @@ def media(
     return native
 
 
-def resource(block: ResourceBlock, provider: Provider | None, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def resource(block: ResourceBlock, provider: Provider | None, path: str, repairs: Repairs) -> dict[str, Any] | None:
     """An MCP resource: its text or its bytes. A surface (``ui://``) is for people and goes to no model.
 
     Args:
         block: the block.
         provider: whose chat model reads it; None: not known.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: the chat model takes no such content.
     """
     held = block.resource
     if is_surface(block):
-        ledger.note("block_dropped", path, "a surface is not sent to a model")
+        repairs.note("block_dropped", path, "a surface is not sent to a model")
         return None
     if held.text is not None:
-        return as_text(held.text, path, ledger)
+        return as_text(held.text, path, repairs)
     media_type = held.mime_type or mimetypes.guess_type(held.uri)[0]
     if held.blob is None or media_type is None:
-        ledger.unsupported(path, "a resource must hold text, or bytes of a known media type")
+        repairs.unsupported(path, "a resource must hold text, or bytes of a known media type")
         return None
     source = Base64Source(media_type=media_type, data=held.blob)
-    return media(FileBlock(source=source, filename=held.uri), provider, path, ledger)
+    return media(FileBlock(source=source, filename=held.uri), provider, path, repairs)
 
 
-def is_surface(block: ResourceBlock) -> bool:
-    """Whether a resource is a surface that a host draws (spec §6 pattern 1a).
-
-    Args:
-        block: the block.
-    """
-    return block.resource.uri.startswith("ui://") or _APP_SURFACE in (block.resource.mime_type or "")
-
-
-def as_text(text: str, path: str, ledger: Ledger) -> dict[str, Any] | None:
+def as_text(text: str, path: str, repairs: Repairs) -> dict[str, Any] | None:
     """What the chat model has no block for, as text; None where there is none.
 
     Args:
         text: the text.
         path: the JSON path of what it is of.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
     """
     if not text.strip():
-        ledger.note("text_dropped", path, "the block says nothing")
+        repairs.note("text_dropped", path, "the block says nothing")
         return None
-    ledger.note("as_text", path, "the chat model has no such block; it goes as text")
+    repairs.note("as_text", path, "the chat model has no such block; it goes as text")
     return {"type": "text", "text": text}
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agjson.adapters.langgraph._carry import FROM, KWARGS, MODEL_PROVIDERS, NAME, RESPONSE, provider_name
-from agjson.adapters.langgraph._history import History
 from agjson.adapters.langgraph._out_answer import Answer, Writer, tool_name
 from agjson.adapters.langgraph._out_anthropic import write_anthropic
 from agjson.adapters.langgraph._out_bedrock import write_bedrock
 from agjson.adapters.langgraph._out_blocks import Native
 from agjson.adapters.langgraph._out_google import write_google
+from agjson.adapters.langgraph._out_history import History
 from agjson.adapters.langgraph._out_openai import reasoning_item, write_any, write_chat, write_responses
-from agjson.adapters.langgraph._out_repairs import Ledger, Provider
+from agjson.adapters.langgraph._out_repairs import Provider, Repairs
 from agjson.adapters.langgraph._out_tools import message_content, said, tool_message
 from agjson.adapters.langgraph._unique import Unique
 from agjson.types import (
@@ -45,19 +45,19 @@ _SHOWN = "The result is in the next message."
 _NEEDS_MORE = ("anthropic", "openai-responses")
 
 
-def write_messages(history: History, provider: Provider | None, ledger: Ledger, *, hidden: bool) -> list[Native]:
+def write_messages(history: History, provider: Provider | None, repairs: Repairs, *, hidden: bool) -> list[Native]:
     """The messages of a history as plain data, each with ``type``, ``content`` and ``id``.
 
     Args:
         history: the history.
         provider: whose chat model reads it; None: not known, each answer in the form of the provider that made it.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
         hidden: keep what no model reads, such as artifacts.
 
     Raises:
         ReplayError: there is no place for a block.
     """
-    book = _Book(history, provider, ledger, hidden)
+    book = _Book(history, provider, repairs, hidden)
     for index, message in enumerate(history.messages):
         book.write(index, message)
     book.drop_trailing_reasoning()
@@ -81,10 +81,10 @@ class _Piece:
 
 
 class _Book:
-    def __init__(self, history: History, provider: Provider | None, ledger: Ledger, hidden: bool) -> None:
+    def __init__(self, history: History, provider: Provider | None, repairs: Repairs, hidden: bool) -> None:
         self._history = history
         self._provider: Provider | None = provider
-        self._ledger = ledger
+        self._repairs = repairs
         self._hidden = hidden
         self._entries: list[_Entry] = []
         self._ids = Unique(reserved=(message.id for message in history.messages))
@@ -110,7 +110,9 @@ class _Book:
         others = [entry for entry in self._entries if entry.native["type"] != "system"]
         for at, entry in enumerate(system):
             if self._entries[at] is not entry:
-                self._ledger.note("system_moved", entry.path, "chat models take what the system says at the head alone")
+                self._repairs.note(
+                    "system_moved", entry.path, "chat models take what the system says at the head alone"
+                )
         return [entry.native for entry in (*system, *others)]
 
     def drop_trailing_reasoning(self) -> None:
@@ -124,7 +126,7 @@ class _Book:
                 calls = native["tool_calls"] or native["invalid_tool_calls"]
                 while isinstance(content, list) and content and not calls and content[-1]["type"] in _REASONING:
                     content.pop()
-                    self._ledger.note("trailing_reasoning_dropped", entry.path, "nothing follows the reasoning")
+                    self._repairs.note("trailing_reasoning_dropped", entry.path, "nothing follows the reasoning")
                 if not content and not calls:
                     self._entries.remove(entry)
                     continue
@@ -138,10 +140,10 @@ class _Book:
             if isinstance(block, ToolResultBlock):
                 self._add_result(index, at)
             else:
-                content.extend(said(block, self._provider, self._history.path(message, at), self._ledger))
+                content.extend(said(block, self._provider, self._history.path(message, at), self._repairs))
         system = message.role == "system"
         if system and any(part.get("type") in _MEDIA for part in content):
-            self._ledger.unsupported(self._history.path(message), "a system message holds text alone")
+            self._repairs.unsupported(self._history.path(message), "a system message holds text alone")
             content = [part for part in content if part.get("type") not in _MEDIA]
         if not content:
             if not any(isinstance(block, ToolResultBlock) for block in message.content):
@@ -165,7 +167,7 @@ class _Book:
                 self._add_result(index, at)
             else:
                 path = self._history.path(message, at)
-                self._ledger.unsupported(path, f"a block of type {block.type} in a message of a tool is no result")
+                self._repairs.unsupported(path, f"a block of type {block.type} in a message of a tool is no result")
 
     def _add_result(self, index: int, at: int) -> None:
         """Write a result, once; one that goes back with no call is left out already."""
@@ -185,7 +187,7 @@ class _Book:
             self._id(wanted, message),
             path,
             self._provider,
-            self._ledger,
+            self._repairs,
             hidden=self._hidden,
         )
         self._add(native, message)
@@ -200,7 +202,7 @@ class _Book:
             words = [part for part in content if part["type"] == "text"]
             native["content"] = message_content(words or [{"type": "text", "text": _SHOWN}], self._provider)
             self._shown.setdefault(id(native), shown)
-            self._ledger.note("media_moved", path, "the API takes words alone from a tool; the user shows the rest")
+            self._repairs.note("media_moved", path, "the API takes words alone from a tool; the user shows the rest")
 
     def _with_shown(self) -> list[Native]:
         """The messages, with what tools showed as a message of the user behind each round of results."""
@@ -228,7 +230,7 @@ class _Book:
             place = self._history.place_of_result(call["id"])
             if place is not None and place not in self._told:
                 path = self._history.path(self._history.messages[place[0]], place[1])
-                self._ledger.note("result_moved", path, "a result stands right behind the message that made the call")
+                self._repairs.note("result_moved", path, "a result stands right behind the message that made the call")
                 self._add_result(*place)
 
     # Answers
@@ -240,7 +242,7 @@ class _Book:
         pieces = self._pieces(index, message, _WRITERS[dialect], own)
         if len(pieces) > 1:
             path = self._history.path(message)
-            self._ledger.note("message_split", path, "results of calls stand behind the answer that made them")
+            self._repairs.note("message_split", path, "results of calls stand behind the answer that made them")
         for number, piece in enumerate(pieces):
             self._add_answer(message, piece.answer, origin, dialect, last=number == len(pieces) - 1)
             for at in piece.results:
@@ -264,11 +266,11 @@ class _Book:
                 piece.answer.call_id = self._history.call_id(index, at)
                 piece.answer.call_name = tool_name(block, self._provider)
                 if piece.answer.call_name != block.name and self._provider != "anthropic":
-                    self._ledger.note("name_changed", path, "the provider takes up to 64 letters, digits, _ and -")
+                    self._repairs.note("name_changed", path, "the provider takes up to 64 letters, digits, _ and -")
                 piece.open += not block.provider_executed
             if self._beside(block, piece.answer):
                 continue
-            write(block, path, piece.answer, self._ledger)
+            write(block, path, piece.answer, self._repairs)
         return pieces
 
     def _beside(self, block: AgBlock, answer: Answer) -> bool:
@@ -327,14 +329,14 @@ class _Book:
         self._entries.append(_Entry(native, self._history.path(message), dialect))
 
     def _drop(self, message: AgMessage) -> None:
-        self._ledger.note("message_dropped", self._history.path(message), "nothing of the message is left to be sent")
+        self._repairs.note("message_dropped", self._history.path(message), "nothing of the message is left to be sent")
 
     def _id(self, wanted: str, message: AgMessage) -> str:
         """An id that no other message has: LangGraph takes messages of one id for one message."""
         taken = wanted in self._ids
         id = self._ids.take(wanted or "message", own=wanted == message.id)
         if taken and wanted == message.id:
-            self._ledger.note("id_changed", self._history.path(message), "LangGraph keeps one message of each id")
+            self._repairs.note("id_changed", self._history.path(message), "LangGraph keeps one message of each id")
         return id
 
 

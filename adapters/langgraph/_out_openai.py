@@ -9,7 +9,7 @@ from agjson.adapters.langgraph._carry import PARTS, VENDOR
 from agjson.adapters.langgraph._out_answer import Answer
 from agjson.adapters.langgraph._out_blocks import Native, spoken
 from agjson.adapters.langgraph._out_carried import carried_fields, hosted_call, is_host_item, whole_block
-from agjson.adapters.langgraph._out_repairs import Ledger
+from agjson.adapters.langgraph._out_repairs import Repairs
 from agjson.types import (
     AgBlock,
     CompactionBlock,
@@ -26,74 +26,74 @@ __all__ = ["reasoning_item", "write_any", "write_chat", "write_responses"]
 _OPENAI = "openai"
 
 
-def write_responses(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> None:
+def write_responses(block: AgBlock, path: str, answer: Answer, repairs: Repairs) -> None:
     """Add a block to an answer for ChatOpenAI with the Responses API.
 
     Args:
         block: a block that the assistant said.
         path: its JSON path.
         answer: the answer.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: there is no place for it.
     """
     if isinstance(block, ReasoningBlock):
-        native = _reasoning(block, path, ledger)
+        native = _reasoning(block, path, repairs)
     elif isinstance(block, ToolCallBlock):
-        native = _call(block, path, answer, ledger)
+        native = _call(block, path, answer, repairs)
     elif isinstance(block, ToolResultBlock):
         # The item of a call that the provider ran holds its result too; in LangChain's own form it stands apart.
         native = whole_block(block) if answer.own else None
     elif isinstance(block, CompactionBlock):
-        native = _compaction(block, path, ledger)
+        native = _compaction(block, path, repairs)
     elif isinstance(block, ImageBlock):
-        native = _generated(block, path, answer, ledger)
+        native = _generated(block, path, answer, repairs)
     elif isinstance(block, ProviderRawBlock) and block.vendor == _OPENAI:
-        native = _raw(block, path, ledger)
+        native = _raw(block, path, repairs)
     else:
-        native = _said(block, path, answer, ledger)
+        native = _said(block, path, answer, repairs)
     if native is not None:
         answer.content.append(native)
 
 
-def write_chat(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> None:
+def write_chat(block: AgBlock, path: str, answer: Answer, repairs: Repairs) -> None:
     """Add a block to an answer for ChatOpenAI with the Chat Completions API.
 
     Args:
         block: a block that the assistant said.
         path: its JSON path.
         answer: the answer.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: there is no place for it.
     """
     if isinstance(block, ReasoningBlock):
-        ledger.note("reasoning_dropped", path, "the chat model sends no reasoning back")
+        repairs.note("reasoning_dropped", path, "the chat model sends no reasoning back")
     elif isinstance(block, ToolCallBlock):
         if block.provider_executed:
-            ledger.note("server_call_dropped", path, "a provider ran this call, with tools of its own")
+            repairs.note("server_call_dropped", path, "a provider ran this call, with tools of its own")
             return
         if block.signature is not None:
-            ledger.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
+            repairs.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
         answer.add_call(block, answer.call_id, answer.call_name)
     elif not isinstance(block, ToolResultBlock):
         native = _refusal(block) if answer.own else None
         if native is None:
-            native = spoken(block, path, ledger)
+            native = spoken(block, path, repairs)
         if native is not None:
             answer.content.append(native)
 
 
-def write_any(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> None:
+def write_any(block: AgBlock, path: str, answer: Answer, repairs: Repairs) -> None:
     """Add a block to an answer for a chat model that is not known, in words and calls.
 
     Args:
         block: a block that the assistant said.
         path: its JSON path.
         answer: the answer.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: there is no place for it.
@@ -102,14 +102,14 @@ def write_any(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> None
         answer.content.append(dict(block.raw))
         return
     before = len(answer.content)
-    write_chat(block, path, answer, ledger)
+    write_chat(block, path, answer, repairs)
     if isinstance(block, TextBlock) and len(answer.content) > before:
         answer.content[-1] = {**carried_fields(block.provider_metadata), **answer.content[-1]}
 
 
-def _said(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> Native | None:
+def _said(block: AgBlock, path: str, answer: Answer, repairs: Repairs) -> Native | None:
     if not answer.own:
-        return spoken(block, path, ledger)
+        return spoken(block, path, repairs)
     refusal = _refusal(block)
     if refusal is not None:
         return refusal
@@ -117,7 +117,7 @@ def _said(block: AgBlock, path: str, answer: Answer, ledger: Ledger) -> Native |
     if isinstance(block, TextBlock) and not block.text and fields.get("id"):
         # The item is known to the provider, and what follows it may depend on it.
         return {"type": "text", "text": "", **fields}
-    native = spoken(block, path, ledger)
+    native = spoken(block, path, repairs)
     return None if native is None else {**native, **fields}
 
 
@@ -132,14 +132,14 @@ def _flat(fields: Native) -> Native:
     return {**(extras if isinstance(extras, dict) else {}), **fields}
 
 
-def _reasoning(block: ReasoningBlock, path: str, ledger: Ledger) -> Native | None:
+def _reasoning(block: ReasoningBlock, path: str, repairs: Repairs) -> Native | None:
     opaque = block.opaque
     providers = {block.provider, None if opaque is None else opaque.provider} - {None, _OPENAI}
     if providers:
-        ledger.note("reasoning_dropped", path, "another provider's reasoning means nothing to this one")
+        repairs.note("reasoning_dropped", path, "another provider's reasoning means nothing to this one")
         return None
     if not block.item_id and (opaque is None or not opaque.value):
-        ledger.note("reasoning_dropped", path, "reasoning without an item or its encrypted form is refused")
+        repairs.note("reasoning_dropped", path, "reasoning without an item or its encrypted form is refused")
         return None
     return reasoning_item(block)
 
@@ -173,15 +173,15 @@ def _summary(block: ReasoningBlock) -> list[Native]:
     return [{"type": "summary_text", "text": part} for part in parts]
 
 
-def _call(block: ToolCallBlock, path: str, answer: Answer, ledger: Ledger) -> Native | None:
+def _call(block: ToolCallBlock, path: str, answer: Answer, repairs: Repairs) -> Native | None:
     whole = whole_block(block)
     if block.provider_executed:
         native = hosted_call(block) if answer.own else None
         if native is None:
-            ledger.note("server_call_dropped", path, "another provider ran this call, with tools of its own")
+            repairs.note("server_call_dropped", path, "another provider ran this call, with tools of its own")
         return native
     if block.signature is not None:
-        ledger.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
+        repairs.note("opaque_dropped", path, "another provider's signature of the call means nothing to this one")
     id = answer.call_id
     if answer.own and is_host_item(block):
         # LangChain lists no such call among those of tools, and would send it twice.
@@ -199,30 +199,30 @@ def _call(block: ToolCallBlock, path: str, answer: Answer, ledger: Ledger) -> Na
     return {**_flat(carried_fields(block.provider_metadata)), **item}
 
 
-def _compaction(block: CompactionBlock, path: str, ledger: Ledger) -> Native | None:
+def _compaction(block: CompactionBlock, path: str, repairs: Repairs) -> Native | None:
     opaque = block.opaque
     providers = {block.provider, None if opaque is None else opaque.provider} - {None, _OPENAI}
     whole = whole_block(block)
     if not providers and whole is not None and whole["type"] == "compaction":
         return whole
     if providers or opaque is None or not opaque.value:
-        ledger.note("block_dropped", path, "another provider's compaction means nothing to this one")
+        repairs.note("block_dropped", path, "another provider's compaction means nothing to this one")
         return None
     return {"type": "compaction", "encrypted_content": opaque.value}
 
 
-def _generated(block: ImageBlock, path: str, answer: Answer, ledger: Ledger) -> Native | None:
+def _generated(block: ImageBlock, path: str, answer: Answer, repairs: Repairs) -> Native | None:
     whole = whole_block(block)
     if whole is None or not answer.own:
-        ledger.unsupported(path, "an image has no place in what the assistant says")
+        repairs.unsupported(path, "an image has no place in what the assistant says")
         return None
     if block.source.type == "base64":
         whole.setdefault("result", block.source.data)
     return whole
 
 
-def _raw(block: ProviderRawBlock, path: str, ledger: Ledger) -> Native | None:
+def _raw(block: ProviderRawBlock, path: str, repairs: Repairs) -> Native | None:
     if isinstance(block.raw, dict) and isinstance(block.raw.get("type"), str):
         return dict(block.raw)
-    ledger.note("block_dropped", path, "what it carries is no native block")
+    repairs.note("block_dropped", path, "what it carries is no native block")
     return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from agjson.adapters.anthropic._repair import Ledger as AnthropicLedger
 from agjson.adapters.anthropic._repair import RepairCode as AnthropicCode
+from agjson.adapters.anthropic._repair import Repairs as AnthropicRepairs
 from agjson.adapters.anthropic._repair import ReplayOptions as AnthropicOptions
 from agjson.errors import ReplayError
 from agjson.transcript.preparing import ChangeCode
 
-__all__ = ["Ledger", "NativeMessages", "Provider", "Repair", "RepairCode", "UnsupportedBlocks"]
+__all__ = ["NativeMessages", "Provider", "Repair", "RepairCode", "Repairs", "UnsupportedBlocks"]
 
 Provider: TypeAlias = Literal["anthropic", "openai-responses", "openai-chat", "google", "bedrock"]
 """Whose chat model reads the history: ChatAnthropic, ChatOpenAI with one API or the other, ChatGoogleGenerativeAI, or
@@ -61,16 +61,16 @@ class NativeMessages(list[Any]):
 
 
 @dataclass(slots=True)
-class Ledger:
+class Repairs:
     """Notes what is mended while a history is written, and decides what is refused.
 
     Attributes:
         unsupported_blocks: what becomes of content that the chat model has no place for.
-        repairs: what was mended so far.
+        made: what was mended so far.
     """
 
     unsupported_blocks: UnsupportedBlocks = "refuse"
-    repairs: list[Repair] = field(default_factory=list[Repair])
+    made: list[Repair] = field(default_factory=list[Repair])
 
     def note(self, code: RepairCode, path: str, message: str) -> None:
         """Note a repair.
@@ -80,7 +80,7 @@ class Ledger:
             path: the JSON path of what was changed.
             message: what was changed and why.
         """
-        self.repairs.append(Repair(code=code, path=path, message=message))
+        self.made.append(Repair(code=code, path=path, message=message))
 
     def unsupported(self, path: str, message: str) -> None:
         """Refuse content that the chat model has no place for, or note that it is left out.
@@ -96,15 +96,15 @@ class Ledger:
             raise ReplayError(message, path)
         self.note("block_dropped", path, message)
 
-    def anthropic(self) -> AnthropicLedger:
-        """A ledger for the tables of the Anthropic adapter; give it back to `take`."""
-        return AnthropicLedger(AnthropicOptions(unsupported=self.unsupported_blocks))
+    def anthropic(self) -> AnthropicRepairs:
+        """Repairs for the tables of the Anthropic adapter to note; give them back to `take`."""
+        return AnthropicRepairs(AnthropicOptions(unsupported=self.unsupported_blocks))
 
-    def take(self, ledger: AnthropicLedger) -> None:
+    def take(self, others: AnthropicRepairs) -> None:
         """Take over what the Anthropic adapter has mended.
 
         Args:
-            ledger: one that `anthropic` has made.
+            others: those that `anthropic` has made.
         """
-        for repair in ledger.repairs:
+        for repair in others.made:
             self.note(repair.code, repair.path, repair.message)

@@ -9,7 +9,7 @@ from agjson.adapters.langgraph._out_answer import tool_name
 from agjson.adapters.langgraph._out_anthropic import anthropic_user_block
 from agjson.adapters.langgraph._out_blocks import Native, json_text, user_block
 from agjson.adapters.langgraph._out_carried import carried_fields
-from agjson.adapters.langgraph._out_repairs import Ledger, Provider
+from agjson.adapters.langgraph._out_repairs import Provider, Repairs
 from agjson.types import UNSET, AgMessage, TextBlock, ToolCallBlock, ToolResultBlock
 from agjson.wire import to_dict
 
@@ -29,7 +29,7 @@ def tool_message(
     id: str,
     path: str,
     provider: Provider | None,
-    ledger: Ledger,
+    repairs: Repairs,
     *,
     hidden: bool,
 ) -> Native:
@@ -46,7 +46,7 @@ def tool_message(
         id: the id of the tool message.
         path: the JSON path of the result.
         provider: whose chat model reads it; None: not known.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
         hidden: keep what no model reads, the artifact among it.
 
     Raises:
@@ -55,7 +55,7 @@ def tool_message(
     failed = block.outcome in ("error", "denied") or (block.outcome is None and block.is_error is True)
     content: list[Native] = []
     for index, part in enumerate(block.content):
-        content.extend(said(part, provider, f"{path}.content[{index}]", ledger))
+        content.extend(said(part, provider, f"{path}.content[{index}]", repairs))
     before = len(content)
     if block.structured_content is not UNSET and not _says(content, block.structured_content):
         content.append({"type": "text", "text": json_text(block.structured_content)})
@@ -89,22 +89,22 @@ def tool_message(
     return native
 
 
-def said(block: Any, provider: Provider | None, path: str, ledger: Ledger) -> list[Native]:
+def said(block: Any, provider: Provider | None, path: str, repairs: Repairs) -> list[Native]:
     """A block of what a user or a tool says; nothing where it was left out.
 
     Args:
         block: the block.
         provider: whose chat model reads it; None: not known.
         path: its JSON path.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
 
     Raises:
         ReplayError: there is no place for it.
     """
     if provider == "anthropic":
-        native = anthropic_user_block(block, path, ledger)
+        native = anthropic_user_block(block, path, repairs)
     else:
-        native = user_block(block, provider, path, ledger)
+        native = user_block(block, provider, path, repairs)
     return [] if native is None else [native]
 
 

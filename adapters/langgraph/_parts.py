@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from agjson.adapters.langgraph._scope import Namespace
 
-__all__ = ["METHODS", "MODES", "SERVER", "Part", "has_message", "read_part", "unknown_members"]
+__all__ = ["KNOWN_MODES", "METHODS", "SERVER", "Part", "has_message", "read_part", "unknown_members"]
 
-MODES = frozenset(("values", "updates", "messages", "custom", "checkpoints", "tasks", "debug", "tools"))
+KNOWN_MODES = frozenset(("values", "updates", "messages", "custom", "checkpoints", "tasks", "debug", "tools"))
 """The stream modes: the seven of ``StreamMode``, and ``tools``, which works beside them."""
 
-METHODS: dict[str, str] = {mode: mode for mode in sorted(MODES)}
+METHODS: dict[str, str] = {mode: mode for mode in sorted(KNOWN_MODES)}
 """The methods of protocol events (``stream_events(version="v3")``) that say what a mode says, and that mode."""
 
 SERVER = "server"
@@ -78,7 +78,7 @@ def _of_dict(native: dict[str, Any], stream_mode: str | None) -> Part | None:
     mode = native.get("type")
     if "data" in native and isinstance(mode, str):
         ns = _namespace(native.get("ns"))
-        if mode in MODES and ns is not None:
+        if mode in KNOWN_MODES and ns is not None:
             return Part(mode, ns, native["data"], native.get("interrupts") or ())
     if mode == "event" and "method" in native and isinstance(params := native.get("params"), dict):
         return _of_protocol(native["method"], params)
@@ -122,7 +122,7 @@ def _of_server(event: str, data: Any) -> Part | None:
     mode = _REMOTE.get(mode, mode)
     if mode in _OF_RUN:
         return Part(SERVER, tuple(ns), {"event": mode, "data": data})
-    return Part(mode, tuple(ns), data) if mode in MODES else None
+    return Part(mode, tuple(ns), data) if mode in KNOWN_MODES else None
 
 
 def _is_server_event(native: Any) -> bool:
@@ -133,12 +133,12 @@ def _of_sequence(native: Any, stream_mode: str | None) -> Part | None:
     size = len(native)
     if _is_server_event(native):  # a named tuple of the client for LangGraph servers
         return _of_server(native.event, native.data)
-    if size == 3 and isinstance(native[1], str) and native[1] in MODES:
+    if size == 3 and isinstance(native[1], str) and native[1] in KNOWN_MODES:
         ns = _namespace(native[0])
         return None if ns is None else Part(native[1], ns, native[2])
     if size == 2:
         first, second = native
-        if isinstance(first, str) and first in MODES:
+        if isinstance(first, str) and first in KNOWN_MODES:
             return Part(first, (), second)
         if has_message(native):
             return Part("messages", (), native)

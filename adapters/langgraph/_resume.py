@@ -13,11 +13,11 @@ from agjson.errors import ReplayError
 from agjson.types import UNSET, AgHitlAnswer, AgPausedAsk, JsonValue
 from agjson.wire import match_answer
 
-__all__ = ["ResumePlan", "build_resume", "check_answers", "denied_calls", "plan_resume"]
+__all__ = ["Resumption", "build_resume", "check_answers", "denied_calls", "resumption_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePlan:
+class Resumption:
     """The answers of a batch, as a graph takes them.
 
     Attributes:
@@ -87,7 +87,7 @@ def build_resume(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer]) -
     return shapes if is_map else next(iter(shapes.values()))
 
 
-def plan_resume(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer]) -> ResumePlan:
+def resumption_of(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer]) -> Resumption:
     """The answers as a graph is driven with them.
 
     Args:
@@ -111,7 +111,7 @@ def plan_resume(asks: Sequence[AgPausedAsk], answers: Sequence[AgHitlAnswer]) ->
         values[id] = group[0].value
         if len(group) > 1:
             later[id] = [each.value for each in group[1:]]
-    return ResumePlan(
+    return Resumption(
         values=values,
         later=later,
         goes_past=all(each.value is True for each in breakpoints) if breakpoints else None,

@@ -201,6 +201,17 @@ class MessageRuns:
                 self._mark(run)
         self._by_key = {key: run for key, run in self._by_key.items() if not run.closed}
 
+    def end_rest(self, *, inside: bool) -> None:
+        """The turn has ended, and the ends of tasks were not told: what is in no state is in none.
+
+        Args:
+            inside: also of graphs inside the root, of which updates tell.
+        """
+        for run in [run for run in self._running if inside or not run.scope.ns]:
+            del self._running[run]
+            if not run.committed:
+                self._mark(run)
+
     def release(self) -> None:
         """The stream has ended: what waits goes out, what is open ends, and no change is kept back any longer."""
         for queue in self._waiting.values():

@@ -103,11 +103,18 @@ class State:
         # Ids that the thread had before, and those of them that this state has shown.
         self._of_thread = told
         self._shown: set[str] = set()
+        # Ids of what graphs inside the root have put into their own states alone, so far.
+        self._inner: set[str] = set()
 
     @property
     def is_told(self) -> bool:
         """Whether anything tells of the state, so that what leaves the conversation is seen there."""
         return self._has_values or self._has_updates
+
+    @property
+    def has_updates(self) -> bool:
+        """Whether nodes tell what they have returned."""
+        return self._has_updates
 
     @property
     def last_calls(self) -> list[dict[str, Any]]:
@@ -321,7 +328,8 @@ class State:
             if message["type"] == "remove":
                 if id == REMOVE_ALL:
                     removed_all, kept = True, []
-                elif id is not None and (follow or scope.ns):
+                elif id is not None and (follow or (id in self._inner and id not in self._ids)):
+                    # What a graph inside takes out of its state, the root may well keep.
                     self._runs.remove(id, scope=scope)
             elif id is not None or follow:
                 kept.append((each, message))
@@ -331,6 +339,11 @@ class State:
             return
         if removed_all:
             return  # what comes after it is mostly told already; the values say the rest
+        ids = {id for _, message in kept if (id := native_message_id(message)) is not None}
+        if scope.ns:
+            self._inner |= ids
+        else:
+            self._inner -= ids
         for each, message in kept:
             self._is_new(each)
             self._committed(message, scope, node)

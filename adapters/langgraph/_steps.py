@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain, count
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agjson.adapters.langgraph._checks import Refusal, check_fork, check_resume, check_start, matched
+from agjson.adapters.langgraph._graph import Graph, Plan, ReadState, ReadWrites, RunGraph, Say
 from agjson.adapters.langgraph._handles import STATIC, interrupt_of
-from agjson.adapters.langgraph._native import Graph, Plan, ReadState, ReadWrites, RunGraph, Say
 from agjson.adapters.langgraph._stored_state import (
     Dangling,
     dangling_calls,
@@ -25,9 +24,10 @@ from agjson.adapters.langgraph._stored_state import (
 from agjson.adapters.langgraph.inbound import PreparedRun, native_history
 from agjson.agents import Invocation
 from agjson.normalizer import HostEnd, HostError
+from agjson.transcript.settling import free_id
 from agjson.types import AbortedOutcome, AgPausedAsk, ToolResultBlock
 
-__all__ = ["resume_steps", "steps"]
+__all__ = ["resume_steps", "steps", "told_refusals"]
 
 _NOT_RUN = "This call was not run: the user went on without it."
 _UNKNOWN = "This call was cut off. It is not known whether it has run, or what it returned."
@@ -42,13 +42,22 @@ def steps(graph: Graph, invocation: Invocation, *, discards: bool) -> Plan:
         discards: the host lets starts give pauses up.
     """
     call: PreparedRun = invocation.native
+    if not graph.has_memory:
+        yield RunGraph(input=call.graph_input(), config=call.config, context=call.context)
+    elif call.resumption is None:
+        yield from told_refusals(_start(call, invocation, discards))
+    else:
+        yield from told_refusals(resume_steps(call))
+
+
+def told_refusals(plan: Plan) -> Plan:
+    """The same plan, but a refusal ends the turn, and is not raised.
+
+    Args:
+        plan: a plan that may raise `Refusal`.
+    """
     try:
-        if not graph.has_memory:
-            yield RunGraph(input=call.graph_input(), config=call.config, context=call.context)
-        elif call.plan is None:
-            yield from _start(call, invocation, discards)
-        else:
-            yield from resume_steps(call)
+        yield from plan
     except Refusal as refusal:
         yield Say(HostError(str(refusal), code=refusal.code, retriable=False))
 
@@ -132,15 +141,14 @@ def _answered_calls(invocation: Invocation) -> set[str]:
     return answered - native.keys() | {id for id, known_as in native.items() if known_as in answered}
 
 
-def _closing_of(dangling: Dangling, text: str, known: Collection[str]) -> Any:
+def _closing_of(dangling: Dangling, text: str, known: set[str]) -> Any:
     """The result of a call that has none, under an id that the graph does not have: it would replace that message."""
     from langchain_core.messages import ToolMessage
 
     if dangling.result is not None:
         return dangling.result
     # Models number their calls anew in each answer, so an earlier call may have been closed under the same id.
-    first = f"{dangling.id}:result"
-    id = next(id for id in chain([first], (f"{first}#{place}" for place in count(2))) if id not in known)
+    id = free_id(f"{dangling.id}:result", known)
     return ToolMessage(content=text, tool_call_id=dangling.id, name=dangling.name, id=id, status="error")
 
 
@@ -156,20 +164,20 @@ def resume_steps(call: PreparedRun) -> Plan:
     Raises:
         Refusal: the graph does not wait for these answers (any more).
     """
-    plan = call.plan
-    assert plan is not None
+    resumption = call.resumption
+    assert resumption is not None
     state = yield ReadState(call.config, subgraphs=True)
     taken: set[str] = set()
-    if head_of(state) is not None and plan.values:
+    if head_of(state) is not None and resumption.values:
         for level in levels_of(state):
             writes = yield ReadWrites(level.config)
             taken |= taken_answers(level, writes)
-    is_taken = check_resume(state, plan, call.asks, taken)
-    if plan.goes_past is False:
+    is_taken = check_resume(state, resumption, call.asks, taken)
+    if resumption.goes_past is False:
         yield Say(HostEnd(outcome=AbortedOutcome(reason="declined")))
         return
-    values: dict[str, Any] = plan.values
-    later = {id: list(answers) for id, answers in plan.later.items()}
+    values: dict[str, Any] = resumption.values
+    later = {id: list(answers) for id, answers in resumption.later.items()}
     if is_taken:
         # A kept answer cannot be taken back: the step is asked again on a branch of its own.
         check_fork(state)

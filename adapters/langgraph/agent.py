@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from agjson.adapters.langgraph._native import Durability, Graph, run_async, run_blocking
-from agjson.adapters.langgraph._resume import check_answers, denied_calls, plan_resume
+from agjson.adapters.langgraph._graph import Durability, Graph, run_async, run_blocking
+from agjson.adapters.langgraph._resume import check_answers, denied_calls, resumption_of
 from agjson.adapters.langgraph._steps import steps
 from agjson.adapters.langgraph.inbound import GraphWays, PreparedRun, prepare_run
 from agjson.adapters.langgraph.normalizer import LangGraphNormalizer
@@ -139,7 +139,8 @@ class LangGraphAgent(Agent):
         answers = invocation.answers
         if answers and not self._graph.has_memory:
             raise UnknownContinuationError(
-                "the graph has no checkpointer, so that it cannot go on from its pause", "$.answers"
+                "the graph has no checkpointer, so that it cannot go on from its pause: compile it with one",
+                "$.answers",
             )
         ways = GraphWays(
             input_key=self._input_key,
@@ -157,7 +158,7 @@ class LangGraphAgent(Agent):
             said=_said(invocation),
             run=invocation.run,
             capabilities=invocation.capabilities,
-            plan=plan_resume(invocation.asks, answers) if answers else None,
+            resumption=resumption_of(invocation.asks, answers) if answers else None,
             asks=invocation.asks,
             issued=thread.pending.asks,
             shared_state=thread.result.state,

@@ -6,10 +6,9 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from agjson.adapters.langgraph._checks import Refusal
-from agjson.adapters.langgraph._native import Graph, Plan, RunGraph, Say, run_async, run_blocking
-from agjson.adapters.langgraph._resume import denied_calls, plan_resume
-from agjson.adapters.langgraph._steps import resume_steps
+from agjson.adapters.langgraph._graph import Graph, Plan, RunGraph, run_async, run_blocking
+from agjson.adapters.langgraph._resume import denied_calls, resumption_of
+from agjson.adapters.langgraph._steps import resume_steps, told_refusals
 from agjson.adapters.langgraph._stored_state import levels_of, member, messages_in
 from agjson.adapters.langgraph.inbound import GraphWays, prepare_run, to_native
 from agjson.adapters.langgraph.normalizer import LangGraphNormalizer
@@ -18,7 +17,7 @@ from agjson.agents.intake import read_input
 from agjson.errors import ReplayError
 from agjson.jsonable import jsonable
 from agjson.known_ids import KnownIds
-from agjson.normalizer import HostEnd, HostError
+from agjson.normalizer import HostEnd
 from agjson.types import (
     UNSET,
     AgHitlAnswer,
@@ -150,7 +149,10 @@ class GraphCall:
         self._asks = asks = asks_in(state, self.thread_id, self._key)
         answers = _answers_in(self._input)
         if answers and not self._graph.has_memory:
-            raise ReplayError("the graph has no checkpointer, so that it cannot go on from its pause", "$.answers")
+            raise ReplayError(
+                "the graph has no checkpointer, so that it cannot go on from its pause: compile it with one",
+                "$.answers",
+            )
         if asks and not answers and not isinstance(self._input, ToolResultInput):
             ids = [ask.ask_id for ask in asks]
             raise ThreadPausedError(f"the graph waits for answers to {', '.join(ids)}", "$", ids)
@@ -184,14 +186,14 @@ class GraphCall:
             said=(),
             run=None,
             capabilities=self._input.capabilities,
-            plan=plan_resume(asks, answers),
+            resumption=resumption_of(asks, answers),
             asks=asks,
             issued=asks,
             shared_state=shared,
             whole=False,
             turn_id=self.turn_id,
         )
-        return _refused(resume_steps(prepared))
+        return told_refusals(resume_steps(prepared))
 
 
 def asks_in(state: Any, thread_id: str, messages_key: str = "messages") -> tuple[AgPausedAsk, ...]:
@@ -265,10 +267,3 @@ def _without_effect(ag_input: AgInput) -> list[str]:
 
 def _one_step(given: Any, config: Mapping[str, Any], context: Any) -> Plan:
     yield RunGraph(input=given, config=config, context=context)
-
-
-def _refused(plan: Plan) -> Plan:
-    try:
-        yield from plan
-    except Refusal as refusal:
-        yield Say(HostError(str(refusal), code=refusal.code, retriable=False))

@@ -16,10 +16,11 @@ from agjson.adapters.langgraph._handles import (
     interrupt_of,
     is_static,
 )
-from agjson.adapters.langgraph._resume import ResumePlan, build_resume, plan_resume
+from agjson.adapters.langgraph._resume import Resumption, build_resume, resumption_of
 from agjson.adapters.langgraph._stored_state import member
 from agjson.agents.intake import read_input, words_of_surfaces
 from agjson.errors import MissingExtraError, ReplayError
+from agjson.transcript.settling import result_block
 from agjson.types import (
     UNSET,
     AgBlock,
@@ -53,8 +54,6 @@ __all__ = [
 
 # The call and the message that stand in for those which the history at hand lacks.
 _UNNAMED = "agjson/elsewhere"
-
-_SHARED = tuple(name for name in ToolResultBlock.__struct_fields__ if name in frozenset(AgToolResult.__struct_fields__))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +103,7 @@ class PreparedRun:
         history: the messages of the thread so far.
         input_key: the state key that holds the messages.
         state: what else of the state the input changes.
-        plan: the answers; None: the input answers nothing, and the messages are the input of the graph.
+        resumption: the answers; None: the input answers nothing, and the messages are the input of the graph.
         asks: the asks that the answers are for.
         config: as for `LangGraphCall`, like the three that follow.
         context: the context.
@@ -117,7 +116,7 @@ class PreparedRun:
     history: tuple[AgMessage, ...]
     input_key: str
     state: dict[str, Any]
-    plan: ResumePlan | None
+    resumption: Resumption | None
     asks: tuple[AgPausedAsk, ...]
     config: dict[str, Any]
     context: Any
@@ -129,14 +128,14 @@ class PreparedRun:
 
         Args:
             messages: the messages to send; None: all of `messages`.
-            values: the answers by interrupt id; None: those of the plan.
+            values: the answers by interrupt id; None: those of `resumption`.
 
         Raises:
             MissingExtraError: LangGraph is not installed.
         """
-        if self.plan is None:
+        if self.resumption is None:
             return self._input(self.messages if messages is None else messages)
-        command = self._command(self.plan, messages, values)
+        command = self._command(self.resumption, messages, values)
         return None if command is None else command_of(command)
 
     def call(self) -> LangGraphCall:
@@ -145,13 +144,13 @@ class PreparedRun:
         Raises:
             ReplayError: a static breakpoint is not to be passed: there is nothing to run.
         """
-        plan = self.plan
-        if plan is not None and plan.goes_past is False:
+        resumption = self.resumption
+        if resumption is not None and resumption.goes_past is False:
             raise ReplayError("the breakpoint is not to be passed: there is nothing to run", "$.answers")
         return LangGraphCall(
-            input=self._input(self.messages) if plan is None else None,
-            command=None if plan is None else self._command(plan, None, None),
-            later={} if plan is None else plan.later,
+            input=self._input(self.messages) if resumption is None else None,
+            command=None if resumption is None else self._command(resumption, None, None),
+            later={} if resumption is None else resumption.later,
             config=self.config,
             context=self.context,
             unsupported=self.unsupported,
@@ -162,11 +161,11 @@ class PreparedRun:
         return {self.input_key: list(messages), **self.state}
 
     def _command(
-        self, plan: ResumePlan, messages: Sequence[Any] | None, values: Mapping[str, Any] | None
+        self, resumption: Resumption, messages: Sequence[Any] | None, values: Mapping[str, Any] | None
     ) -> dict[str, Any] | None:
         sent = list(self.messages if messages is None else messages)
         update = {**({self.input_key: sent} if sent else {}), **self.state}
-        values = plan.values if values is None else values
+        values = resumption.values if values is None else values
         return {**({"resume": dict(values)} if values else {}), **({"update": update} if update else {})} or None
 
 
@@ -226,7 +225,7 @@ def to_native(
     )
     said: list[AgMessage] = []
     others: list[str] = []
-    plan: ResumePlan | None = None
+    resumption: Resumption | None = None
     answered: Sequence[AgPausedAsk] = ()
     if isinstance(ag_input, StartInput):
         run = ag_input.run or run
@@ -234,11 +233,11 @@ def to_native(
     elif isinstance(ag_input, ResumeInput):
         said, others = _spoken(ag_input)
         if ag_input.answers or not said:
-            plan, answered = plan_resume(asks, ag_input.answers or ()), asks
+            resumption, answered = resumption_of(asks, ag_input.answers or ()), asks
     else:
         values, said = _landed(ag_input.results, asks)
         if values:
-            plan = ResumePlan(values=values)
+            resumption = Resumption(values=values)
             answered = [ask for ask in asks if interrupt_of(ask) in values]
     call = prepare_run(
         ag_input,
@@ -247,7 +246,7 @@ def to_native(
         said=said,
         run=run,
         capabilities=ag_input.capabilities,
-        plan=plan,
+        resumption=resumption,
         asks=answered,
         issued=asks,
         shared_state=shared_state,
@@ -285,7 +284,7 @@ def prepare_run(
     said: Sequence[AgMessage],
     run: AgRunConfig | None,
     capabilities: AgClientCapabilities | None,
-    plan: ResumePlan | None,
+    resumption: Resumption | None,
     asks: Sequence[AgPausedAsk],
     issued: Sequence[AgPausedAsk],
     shared_state: JsonValue | UnsetType,
@@ -301,7 +300,7 @@ def prepare_run(
         said: what the input adds to them.
         run: how to run.
         capabilities: what the client can do.
-        plan: the answers; None: none are given.
+        resumption: the answers; None: none are given.
         asks: the asks that they answer.
         issued: the asks whose native handles count.
         shared_state: the shared state of the thread.
@@ -312,7 +311,7 @@ def prepare_run(
         ReplayError: as `to_native`; also a message of the user where the graph goes on in the middle of a step.
         MissingExtraError: as `to_native`.
     """
-    if plan is not None and any(message.role != "tool" for message in said):
+    if resumption is not None and any(message.role != "tool" for message in said):
         raise ReplayError("the graph goes on inside a step, where no message of the user has a place: say it later")
     fields, configured, unsupported = place_settings(
         run, capabilities, context_fields=ways.context_fields, configurable=ways.configurable
@@ -321,16 +320,16 @@ def prepare_run(
     turn_id = turn_id or ag_input.turn_id
     config = config_for(ways.config, thread_id=ag_input.thread_id, turn_id=turn_id, configurable=configured)
     checkpoint = _checkpoint(ag_input, issued, config["configurable"]["thread_id"])
-    if plan is None and checkpoint is not None:
+    if resumption is None and checkpoint is not None:
         config["configurable"] |= {"checkpoint_ns": "", "checkpoint_id": checkpoint}
-    messages, repairs = _native_messages(history, said, whole=whole and plan is None)
+    messages, repairs = _native_messages(history, said, whole=whole and resumption is None)
     return PreparedRun(
         messages=messages,
         said=tuple(said),
         history=tuple(history),
         input_key=ways.input_key,
         state=state,
-        plan=plan,
+        resumption=resumption,
         asks=tuple(asks),
         config=config,
         context=with_values(ways.context, fields),
@@ -345,8 +344,7 @@ def result_message(result: AgToolResult) -> AgMessage:
     Args:
         result: the result.
     """
-    fields: dict[str, Any] = {name: getattr(result, name) for name in _SHARED}
-    return AgMessage(id=f"{result.tool_call_id}:result", role="tool", content=[ToolResultBlock(**fields)])
+    return AgMessage(id=f"{result.tool_call_id}:result", role="tool", content=[result_block(result)])
 
 
 # Parts

@@ -11,20 +11,20 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, cast
 
 from agjson._halves import replace_halves
-from agjson.adapters.langgraph._history import take_history
 from agjson.adapters.langgraph._in_history import read_history
 from agjson.adapters.langgraph._out_blocks import Native
+from agjson.adapters.langgraph._out_history import take_history
 from agjson.adapters.langgraph._out_messages import write_messages
 from agjson.adapters.langgraph._out_repairs import (
-    Ledger,
     NativeMessages,
     Provider,
     Repair,
     RepairCode,
+    Repairs,
     UnsupportedBlocks,
 )
 from agjson.errors import EncodeError, MissingExtraError, ReplayError
-from agjson.transcript.preparing import StrayPolicy, UnansweredPolicy
+from agjson.transcript import StrayPolicy, UnansweredPolicy
 from agjson.types import AgMessage, AgTurnRecord
 from agjson.wire import encode
 
@@ -79,13 +79,13 @@ def messages_to_native(
     if provider is not None and provider not in _PROVIDERS:
         raise ValueError(f"provider must be one of {', '.join(_PROVIDERS)}, or None: {provider!r}")
     build = None if plain else _builder()
-    ledger = Ledger(unsupported)
+    repairs = Repairs(unsupported)
     try:
-        history = take_history(messages, ledger, turns=turns, waiting=waiting, unanswered=unanswered, stray=stray)
-        native = _whole(write_messages(history, provider, ledger, hidden=hidden), ledger)
+        history = take_history(messages, repairs, turns=turns, waiting=waiting, unanswered=unanswered, stray=stray)
+        native = _whole(write_messages(history, provider, repairs, hidden=hidden), repairs)
     except EncodeError as error:
         raise ReplayError(f"the history holds what JSON cannot say: {error.message}") from None
-    return NativeMessages(native if build is None else [build(message) for message in native], ledger.repairs)
+    return NativeMessages(native if build is None else [build(message) for message in native], repairs.made)
 
 
 def messages_from_native(
@@ -127,12 +127,12 @@ def _builder() -> Any:
     return build
 
 
-def _whole(native: list[Native], ledger: Ledger) -> list[Native]:
+def _whole(native: list[Native], repairs: Repairs) -> list[Native]:
     """The messages apart from the history they were made of, and without half of a surrogate pair."""
     if b"\\ud" in encode(native):
         whole = cast("list[Native]", _without_halves(native))
         if whole != native:
-            ledger.note("surrogate_replaced", "$", "half of a surrogate pair is no text; U+FFFD took its place")
+            repairs.note("surrogate_replaced", "$", "half of a surrogate pair is no text; U+FFFD took its place")
         return whole
     return copy.deepcopy(native)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Unpack
 
-from agjson.adapters.langgraph._asks import Asks, Pending
+from agjson.adapters.langgraph._asks import Asks, SeenInterrupt
 from agjson.adapters.langgraph._door import Door, PlainMessage
 from agjson.adapters.langgraph._handles import CHECKPOINT_ID, CHECKPOINT_NS, THREAD_ID
 from agjson.adapters.langgraph._parts import SERVER, Part, read_part, unknown_members
@@ -166,7 +166,7 @@ class LangGraphNormalizer(Normalizer):
             return
         self.out.turn_start()
         if part is None:
-            self.unparsed(whole, "no part of a stream that is known")
+            self.unparsed(whole, "no part of a stream that is known; a stream of one mode needs its stream_mode")
         elif not _HANDLERS[part.mode](self, part):
             self.unparsed(whole, f"no {part.mode} that is known")
         elif more := unknown_members(whole, part):
@@ -343,8 +343,8 @@ class LangGraphNormalizer(Normalizer):
     def _has_call(self, call_id: str) -> bool:
         return self.out.has_call(call_id) or call_id in self._earlier_calls or call_id in self._renamed_calls
 
-    def _gated_calls(self, pending: Pending) -> Sequence[dict[str, Any]]:
-        given = None if pending.task is None else pending.task.input
+    def _gated_calls(self, seen: SeenInterrupt) -> Sequence[dict[str, Any]]:
+        given = None if seen.task is None else seen.task.input
         return self._state.calls_in(given) or self._state.last_calls
 
     def _stand(self, config: Any, upcoming: Any) -> None:
@@ -364,6 +364,8 @@ class LangGraphNormalizer(Normalizer):
             return
         self._read_detail(end.detail)
         self._settle()
+        if self._state.is_told and not self._has_tasks:
+            self._runs.end_rest(inside=self._state.has_updates)
         usage = end.usage or self._runs.usage(self.turn_id)
         if end.outcome is not None or end.finish_reason is not None:
             self._turns.close()

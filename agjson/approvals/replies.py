@@ -122,7 +122,8 @@ def _edits(record: AskRecord, arguments: JsonValue, path: str) -> JsonValue | Un
     if call.hosted:
         raise EditRefusedError("the provider runs the call, and takes no edits", record.ask_id, path)
     if record.edit_schema is UNSET:
-        raise EditRefusedError(f"the arguments of {call.name} cannot be edited", record.ask_id, path)
+        message = f"the arguments of {call.name} may not be edited: no policy names it as editable"
+        raise EditRefusedError(message, record.ask_id, path)
     wrong = fault(arguments, record.edit_schema)
     if wrong is not None:
         message, where = wrong

@@ -17,7 +17,7 @@ from agjson.transcript.compaction import (
 )
 from agjson.transcript.grouping import Group, groups
 from agjson.transcript.occurrence import Occurrence, Place, occurrences
-from agjson.transcript.preparing import Change, ChangeCode, Prepared, prepare
+from agjson.transcript.preparing import Change, ChangeCode, Prepared, StrayPolicy, UnansweredPolicy, prepare
 from agjson.transcript.problems import Problem, TranscriptError
 from agjson.transcript.settling import DENIED, DISMISSED, Allowed, Settled, Unmatched, UnmatchedCode, refusal, settle
 from agjson.transcript.transcript import Transcript, validate
@@ -42,9 +42,11 @@ __all__ = [
     "SlidingWindow",
     "Spent",
     "Strategy",
+    "StrayPolicy",
     "TokenBudget",
     "Transcript",
     "TranscriptError",
+    "UnansweredPolicy",
     "Unmatched",
     "UnmatchedCode",
     "compact",

@@ -35,6 +35,7 @@ __all__ = [
     "free_id",
     "named_result",
     "refusal",
+    "result_block",
     "settle",
 ]
 
@@ -129,7 +130,7 @@ def settle(
     denied = _denied(known)
     matching = _Matching(calls, known, denied)
     for index, result in enumerate(results):
-        block = _block(result)
+        block = result_block(result)
         code = matching.take(block)
         if code is not None:
             unmatched.append(Unmatched(code=code, index=index, id=block.tool_call_id))
@@ -276,7 +277,12 @@ def named_result(block: ToolResultBlock, call: Occurrence) -> ToolResultBlock:
     return replace(block, tool_call_id=call.call_id, meta={**(block.meta or {}), OCCURRENCE: call.name})
 
 
-def _block(result: ToolResultBlock | AgToolResult) -> ToolResultBlock:
+def result_block(result: ToolResultBlock | AgToolResult) -> ToolResultBlock:
+    """The block of a result that a client has sent (spec §3 ``tool-result``); a block stays what it is.
+
+    Args:
+        result: the result.
+    """
     if isinstance(result, ToolResultBlock):
         return result
     fields: dict[str, Any] = {name: getattr(result, name) for name in _SHARED}

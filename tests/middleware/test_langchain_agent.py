@@ -173,6 +173,15 @@ def test_an_asynchronous_check_needs_an_asynchronous_run() -> None:
     assert "asynchronous check" in to_dict(events[-1])["message"]
 
 
+@pytest.mark.parametrize("found", ["Not to Ann.", {"passed": False}, 1, Verdict(passed="no")])  # type: ignore[arg-type]
+def test_a_check_that_returns_something_else_lets_nothing_pass(found: Any) -> None:
+    desk = Desk()
+    events = run(agent(AgJSONMiddleware(check_call=lambda _: found), desk=desk))
+    assert desk.sent == []
+    assert events[-1].type == "turn.error"
+    assert "a check returns a Verdict, a bool or None" in to_dict(events[-1])["message"]
+
+
 def test_checks_hold_where_nobody_reads_the_stream() -> None:
     desk = Desk()
     graph = agent(AgJSONMiddleware(check_call=not_to_ann), desk=desk)

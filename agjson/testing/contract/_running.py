@@ -18,7 +18,19 @@ from agjson.testing.contract.subject import Sample, Subject
 from agjson.types import AgReduceResult, AgStreamEvent, ReasoningStart
 from agjson.wire import decode_event, encode
 
-__all__ = ["END", "THREAD", "TURN", "Ran", "new_normalizer", "opened_ids", "places", "run", "run_sample", "sound"]
+__all__ = [
+    "END",
+    "THREAD",
+    "TURN",
+    "Ran",
+    "new_normalizer",
+    "opened_ids",
+    "places",
+    "run",
+    "run_sample",
+    "run_sound",
+    "sound",
+]
 
 TURN = "contract-turn-1"
 """The turn of a run."""

@@ -13,6 +13,7 @@ from agjson.approvals import AskRecord, Keys, Ledger, LedgerStore, MemoryLedgerS
 from agjson.checker import check
 from agjson.errors import AgJSONError
 from agjson.fold import reduce
+from agjson.testing.contract._running import THREAD
 from agjson.testing.contract._values import difference, plain_result, same, shorten
 from agjson.testing.contract.scene import GATED_TOOL, SAFE_TOOL, GatedScene, Gating, MakeGatedAgent
 from agjson.testing.contract.subject import NotApplicable, Subject
@@ -36,9 +37,6 @@ from agjson.types import (
 from agjson.wire import to_dict
 
 __all__ = ["THREAD", "Call", "Stage", "a_result", "gating_of", "look", "send", "stages"]
-
-THREAD = "contract-thread"
-"""The thread that is attacked."""
 
 Call: TypeAlias = tuple[str, str]
 """A tool, and what it is called with."""

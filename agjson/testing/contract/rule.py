@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from agjson.testing.contract.subject import NotApplicable, Sample, Subject
 
-__all__ = ["Rule", "expect", "rule", "samples_for"]
+__all__ = ["Rule", "expect", "placed", "rule", "samples_for"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,6 +338,8 @@ def test_what_the_graph_has_not_put_into_its_state_does_not_go() -> None:
 
     assert [(message.type, message.content) for message in native] == [("human", "hi"), ("ai", "Hi.")]
     assert codes(native) == [("uncommitted", "$[0]"), ("stray_result", "$[3].content[0]")]
+    # A graph that keeps its answers elsewhere has no other one of this turn.
+    assert [message.content for message in messages_to_native([said("u", "user", "hi"), route])] == ["hi", "BILLING"]
 
 
 def test_calls_without_results_and_results_without_calls() -> None:

@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from agjson.adapters.langgraph._handles import interrupt_of
-from agjson.adapters.langgraph._resume import denied_calls, plan_resume
+from agjson.adapters.langgraph._resume import denied_calls, resumption_of
 from agjson.adapters.langgraph.inbound import build_resume, to_native
 from agjson.errors import ReplayError, ValidationError
 from agjson.types import AgChoice, AgHitlAnswer, AgPausedAsk, ResumeInput
@@ -86,7 +86,7 @@ def test_a_batched_approval_beside_another_interrupt_is_a_list_in_the_map() -> N
 def test_null_and_empty_replies_are_replies() -> None:
     assert build_resume([ask()], [answer(reply=None)]) is None
     assert build_resume([ask()], [answer(reply={})]) == {}
-    assert plan_resume([ask()], [answer(reply={})]).values == {ID: {}}
+    assert resumption_of([ask()], [answer(reply={})]).values == {ID: {}}
 
 
 @pytest.mark.parametrize("status", ["declined", "cancelled"])
@@ -117,19 +117,19 @@ DECISIONS: list[tuple[Any, Any, dict[str, Any]]] = [
 @pytest.mark.parametrize(("status", "reply", "decision"), DECISIONS)
 def test_an_answer_to_an_approval_is_a_decision(status: Any, reply: Any, decision: dict[str, Any]) -> None:
     given = answer(f"{ID}#0", reply, status, reason="too dear")
-    assert plan_resume(review(1), [given]).values == {ID: {"decisions": [decision]}}
+    assert resumption_of(review(1), [given]).values == {ID: {"decisions": [decision]}}
 
 
 def test_an_approval_without_a_reply_is_agreement() -> None:
     given = AgHitlAnswer(ask_id=f"{ID}#0", status="resolved")
-    assert plan_resume(review(1), [given]).values == {ID: {"decisions": [{"type": "approve"}]}}
+    assert resumption_of(review(1), [given]).values == {ID: {"decisions": [{"type": "approve"}]}}
 
 
 def test_a_review_of_one_call_takes_a_bare_decision() -> None:
     value = {"type": "tool_approval", "tool_call_id": "c1", "name": "send", "args": {"to": "x"}}
     one = ask(value=value, kind="approval", tool_call_id="c1")
-    assert plan_resume([one], [answer(reply=True)]).values == {ID: {"type": "approve"}}
-    assert plan_resume([one], [answer(reply={"arguments": {"to": "y"}})]).values == {
+    assert resumption_of([one], [answer(reply=True)]).values == {ID: {"type": "approve"}}
+    assert resumption_of([one], [answer(reply={"arguments": {"to": "y"}})]).values == {
         ID: {"type": "edit", "edited_action": {"name": "send", "args": {"to": "y"}}}
     }
     assert build_resume([one], [answer(reply=False)]) == {"type": "reject"}
@@ -155,7 +155,7 @@ def test_a_review_of_one_call_takes_a_bare_decision() -> None:
 )
 def test_what_is_no_answer_to_an_approval_approves_nothing(reply: Any) -> None:
     with pytest.raises(ReplayError) as refused:
-        plan_resume(review(1), [answer(f"{ID}#0", reply)])
+        resumption_of(review(1), [answer(f"{ID}#0", reply)])
     assert refused.value.path == "$.answers[0].reply"
 
 
@@ -169,7 +169,7 @@ def test_what_is_no_answer_to_an_approval_approves_nothing(reply: Any) -> None:
 )
 def test_a_decision_that_the_graph_does_not_offer_is_refused(reply: Any, status: Any, member: str) -> None:
     with pytest.raises(ReplayError) as refused:
-        plan_resume(review(1, "approve"), [answer(f"{ID}#0", reply, status)])
+        resumption_of(review(1, "approve"), [answer(f"{ID}#0", reply, status)])
     assert refused.value.path == f"$.answers[0].{member}"
 
 
@@ -177,17 +177,17 @@ def test_the_choices_of_an_ask_are_what_it_offers() -> None:
     (one,) = review(1)
     fields = {name: getattr(one, name) for name in one.__struct_fields__}
     narrow = AgPausedAsk(**{**fields, "choices": [AgChoice(id="approve", label="Yes")]})
-    assert plan_resume([narrow], [answer(f"{ID}#0", True)]).values[ID]["decisions"] == [{"type": "approve"}]
+    assert resumption_of([narrow], [answer(f"{ID}#0", True)]).values[ID]["decisions"] == [{"type": "approve"}]
     with pytest.raises(ReplayError):
-        plan_resume([narrow], [answer(f"{ID}#0", {"arguments": {"n": 1}})])
+        resumption_of([narrow], [answer(f"{ID}#0", {"arguments": {"n": 1}})])
 
 
 def test_decisions_are_counted_against_the_actions() -> None:
     asks = review(3)
     for kept in (asks[:2], asks[1:], [asks[0], asks[2]]):
         with pytest.raises(ReplayError, match="3 decisions"):
-            plan_resume(kept, [answer(each.ask_id, True) for each in kept])
-    whole = plan_resume(asks, [answer(each.ask_id, True) for each in reversed(asks)])
+            resumption_of(kept, [answer(each.ask_id, True) for each in kept])
+    whole = resumption_of(asks, [answer(each.ask_id, True) for each in reversed(asks)])
     assert whole.values == {ID: {"decisions": [{"type": "approve"}] * 3}}
 
 
@@ -239,7 +239,7 @@ def test_an_answer_that_does_not_echo_the_token_is_refused() -> None:
 @given(st.permutations(range(5)), st.lists(st.booleans(), min_size=5, max_size=5))
 def test_each_decision_goes_to_its_action_in_any_order_of_answers(order: list[int], agreed: list[bool]) -> None:
     asks = review(5)
-    plan = plan_resume(asks, [answer(f"{ID}#{index}", agreed[index]) for index in order])
+    plan = resumption_of(asks, [answer(f"{ID}#{index}", agreed[index]) for index in order])
     assert [each["type"] == "approve" for each in plan.values[ID]["decisions"]] == agreed
 
 
@@ -278,7 +278,7 @@ def test_two_interrupts_in_one_node_on_a_running_graph() -> None:
     assert len({each.ask_id for each in asks}) == 2
     answers = [answer(asks[1].ask_id, "B"), answer(asks[0].ask_id, "A")]
     assert build_resume(asks, answers) == ["A", "B"]
-    plan = plan_resume(asks, answers)
+    plan = resumption_of(asks, answers)
     assert (plan.values, plan.later) == ({native.id: "A"}, {native.id: ["B"]})
     call = to_native(ResumeInput(thread_id="t", turn_id="r", answers=answers), asks=asks)
     graph.invoke(call.graph_input(), call.config)

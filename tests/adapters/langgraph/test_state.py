@@ -23,7 +23,16 @@ from agjson.emitter import Emitter
 from agjson.fold import reduce
 from agjson.types import UNSET, JsonValue, UnsetType
 from agjson.wire import encode
-from tests.support.langgraph_graphs import config, deserialised, graph_of, normalize, of_type, run
+from tests.support.langgraph_graphs import (
+    Messages,
+    ScriptedModel,
+    config,
+    deserialised,
+    graph_of,
+    normalize,
+    of_type,
+    run,
+)
 
 ROOT = Scope((), "turn-1")
 INNER = Scope(("sub:1",), "turn-1")
@@ -360,6 +369,48 @@ def test_an_update_that_is_no_object_is_a_frame() -> None:
 
     (frame,) = of_type(out.drain(), "ext.langgraph.frame")
     assert (frame["kind"], frame["frame"]) == ("updates", {"n": "text"})
+
+
+@pytest.mark.parametrize("modes", [["messages", "values"], ["messages", "updates"], ["messages", "values", "tasks"]])
+def test_what_never_becomes_state_is_told_apart_whatever_tells_the_state(modes: list[str]) -> None:
+    model = ScriptedModel(replies=[AIMessage("BILLING", id="r"), A, AIMessage("BILLING", id="r"), A])
+
+    def answer(state: Any) -> Any:
+        model.invoke("Which desk?")
+        return {"messages": [model.invoke(state["messages"])]}
+
+    graph = graph_of(answer)
+    for stream in (run(graph, stream_mode=modes), deserialised(run(graph, stream_mode=modes, thread="t2"))):
+        kept = reduce(normalize(stream)).result.messages
+        assert [(message.id, (message.metadata or {}).get("langgraph/committed")) for message in kept] == [
+            ("r", False),
+            ("a", None),
+        ]
+        assert [message.id for message in reduce(normalize(stream, drop_uncommitted=True)).result.messages] == ["a"]
+
+
+@pytest.mark.parametrize("modes", [["messages", "updates", "values"], ["updates", "values"], ["updates"]])
+def test_what_a_graph_inside_takes_out_of_its_state_stays_where_the_root_keeps_it(modes: list[str]) -> None:
+    def first(state: Any) -> Any:
+        return {"messages": [A]}
+
+    def inside(state: Any) -> Any:
+        return {"messages": [B, AIMessage("c", id="c")]}
+
+    def trim(state: Any) -> Any:
+        return {"messages": [RemoveMessage(id="a"), RemoveMessage(id="c")]}
+
+    builder = StateGraph(Messages)
+    builder.add_node("first", first)
+    builder.add_node("sub", graph_of(inside, trim, saver=False))
+    builder.add_edge(START, "first")
+    builder.add_edge("first", "sub")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    parts = run(graph, stream_mode=modes)
+    assert [message.id for message in graph.get_state(config()).values["messages"]][1:] == ["a", "b"]
+    for stream in (parts, deserialised(parts)):
+        told = reduce(normalize(stream)).result.messages
+        assert [message.id for message in told if message.role == "assistant"] == ["a", "b"]
 
 
 def test_a_graph_inside_is_told_beside_the_state() -> None:

@@ -24,7 +24,7 @@ from langgraph.graph import END, START
 from langgraph.pregel import _tools
 from langgraph.stream import transformers
 
-from agjson.adapters.langgraph._parts import METHODS, MODES, Part, read_part
+from agjson.adapters.langgraph._parts import KNOWN_MODES, METHODS, Part, read_part
 from agjson.adapters.langgraph._protocol import EVENTS
 from agjson.adapters.langgraph.normalizer import LangGraphNormalizer
 from agjson.normalizer import HostEnd, HostError
@@ -84,7 +84,7 @@ def test_the_versions_are_the_installed_ones() -> None:
 def test_every_mode_is_listed() -> None:
     named = set(typing.get_args(langgraph.types.StreamMode))
 
-    assert set(SURFACE["modes"]) == named | {"tools"} == MODES
+    assert set(SURFACE["modes"]) == named | {"tools"} == KNOWN_MODES
 
 
 def test_every_part_and_payload_is_listed_with_its_fields() -> None:
@@ -255,7 +255,9 @@ def test_the_driver_s_own_metadata_never_reach_the_stream() -> None:
     graph = graph_of(lambda_node := speaks_little)
     assert lambda_node is speaks_little
     settings = {**config(), "metadata": {"agjson/turnId": "mark-secret"}}
-    parts = list(graph.stream({"messages": []}, settings, stream_mode=[*sorted(MODES)], subgraphs=True, version="v2"))
+    parts = list(
+        graph.stream({"messages": []}, settings, stream_mode=[*sorted(KNOWN_MODES)], subgraphs=True, version="v2")
+    )
     assert "mark-secret" in str(parts)
 
     normalizer = LangGraphNormalizer("t", "th", tell=["checkpoints", "custom", "debug", "frames", "tasks"])

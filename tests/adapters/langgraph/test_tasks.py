@@ -77,8 +77,11 @@ def test_a_node_is_a_step() -> None:
 
 
 def test_a_task_whose_result_is_known_already_is_a_step_that_ends() -> None:
+    def plan(state: Any) -> dict[str, Any]:
+        return {"note": "planned"}
+
     builder = StateGraph(Messages)
-    builder.add_node("plan", lambda _: {"note": "planned"}, cache_policy=CachePolicy(key_func=lambda _: "same"))
+    builder.add_node("plan", plan, cache_policy=CachePolicy(key_func=lambda _: "same"))
     builder.add_edge(START, "plan")
     graph = builder.compile(checkpointer=InMemorySaver(), cache=InMemoryCache())
     run(graph)

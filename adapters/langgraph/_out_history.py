@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from agjson.adapters.langgraph._carry import COMMITTED
 from agjson.adapters.langgraph._out_answer import CallIds
 from agjson.adapters.langgraph._out_carried import is_host_item
-from agjson.adapters.langgraph._out_repairs import Ledger
+from agjson.adapters.langgraph._out_repairs import Repairs
 from agjson.transcript import Change, Prepared, prepare
 from agjson.transcript.preparing import ChangeCode, StrayPolicy, UnansweredPolicy
 from agjson.types import AgMessage, AgTurnRecord, ToolCallBlock, ToolResultBlock
@@ -58,7 +58,7 @@ class History:
         messages: the messages that go, results right behind their calls.
     """
 
-    def __init__(self, original: Sequence[AgMessage], prepared: Prepared, ledger: Ledger) -> None:
+    def __init__(self, original: Sequence[AgMessage], prepared: Prepared, repairs: Repairs) -> None:
         self.messages = prepared.messages
         self._paths: dict[int, str] = {}
         self._places: dict[str, str] = {}
@@ -70,7 +70,7 @@ class History:
         self._calls: dict[tuple[int, int], str] = {}
         self._results: dict[tuple[int, int], Answered] = {}
         self._places_of_results: dict[str, tuple[int, int]] = {}
-        self._name_calls(prepared, ledger)
+        self._name_calls(prepared, repairs)
 
     def path(self, message: AgMessage, at: int | None = None) -> str:
         """The JSON path of a message, or of a block, in the history as it was given.
@@ -110,14 +110,14 @@ class History:
         """
         return self._places_of_results.get(call_id)
 
-    def _name_calls(self, prepared: Prepared, ledger: Ledger) -> None:
+    def _name_calls(self, prepared: Prepared, repairs: Repairs) -> None:
         ids = CallIds()
         pairs = deque(prepared.pairs)
         waiting: dict[int, deque[Answered]] = {}
         for index, message in enumerate(self.messages):
             for at, block in enumerate(message.content):
                 if isinstance(block, ToolCallBlock) and message.role == "assistant":
-                    id_ = ids.name(block, self.path(message, at), ledger)
+                    id_ = ids.name(block, self.path(message, at), repairs)
                     self._calls[index, at] = id_
                     if pairs and pairs[0][0] is block:
                         call, result = pairs.popleft()
@@ -132,7 +132,7 @@ class History:
 
 def take_history(
     messages: Sequence[AgMessage],
-    ledger: Ledger,
+    repairs: Repairs,
     *,
     turns: Sequence[AgTurnRecord],
     waiting: Collection[str],
@@ -143,7 +143,7 @@ def take_history(
 
     Args:
         messages: the history.
-        ledger: where repairs are noted.
+        repairs: where they are noted.
         turns: the turn records of the thread.
         waiting: ids or keys of calls whose results come from outside.
         unanswered: what becomes of a call without a result.
@@ -153,16 +153,29 @@ def take_history(
         TranscriptError: the history cannot be sent as it is.
     """
     messages = _with_host_items(messages)
-    places = [index for index, message in enumerate(messages) if (message.metadata or {}).get(COMMITTED) is not False]
+    places = _in_state(messages)
     for index in sorted({*range(len(messages))} - {*places}):
-        ledger.note("uncommitted", f"$[{index}]", "the graph has not put it into its state, and does not have it")
+        repairs.note("uncommitted", f"$[{index}]", "the graph has put another answer into its state")
     kept = [messages[index] for index in places]
     prepared = prepare(kept, turns=turns, waiting=waiting, unanswered=unanswered, stray=stray)
     for change in prepared.changes:
         if change.code != "notice":
             path = _INDEX.sub(lambda found: f"$[{places[int(found[1])]}]", change.path)
-            ledger.note(change.code, path, _told(change))
-    return History(messages, prepared, ledger)
+            repairs.note(change.code, path, _told(change))
+    return History(messages, prepared, repairs)
+
+
+def _in_state(messages: Sequence[AgMessage]) -> list[int]:
+    """The positions of the messages that a graph has in its state, or would have if it kept answers among messages.
+
+    What a model has said on the way to the answer of a turn is none of the conversation.
+    """
+    passing = [(message.metadata or {}).get(COMMITTED) is False for message in messages]
+    pairs = list(zip(messages, passing, strict=True))
+    answered = {message.turn_id for message, is_passing in pairs if message.role == "assistant" and not is_passing}
+    return [
+        index for index, (message, is_passing) in enumerate(pairs) if not is_passing or message.turn_id not in answered
+    ]
 
 
 def _told(change: Change) -> str:
