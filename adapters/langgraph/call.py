@@ -237,10 +237,15 @@ def _known_ids(state: Any, key: str) -> KnownIds:
     return KnownIds(messages=messages, calls=calls)
 
 
+_KINDS = ("start", "resume", "tool-result")
+
+
 def _is_input(given: Any) -> bool:
     if isinstance(given, (StartInput, ResumeInput, ToolResultInput)):
         return True
-    return isinstance(given, Mapping) and given.get("protocol") == "agjson"
+    if not isinstance(given, Mapping):
+        return False
+    return given.get("protocol") == "agjson" or (given.get("kind") in _KINDS and "threadId" in given)
 
 
 def _answers_in(ag_input: AgInput | None) -> Sequence[AgHitlAnswer]:

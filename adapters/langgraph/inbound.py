@@ -276,6 +276,12 @@ class GraphWays:
     configurable: Collection[str] = ()
 
 
+def _unheard(ways: GraphWays, said: Sequence[AgMessage]) -> list[str]:
+    """Where messages go that the graph has no key for: nowhere."""
+    takes = ways.input_keys is None or ways.input_key in ways.input_keys
+    return [] if takes or not said else ["messages"]
+
+
 def prepare_run(
     ag_input: AgInput,
     ways: GraphWays,
@@ -333,7 +339,7 @@ def prepare_run(
         asks=tuple(asks),
         config=config,
         context=with_values(ways.context, fields),
-        unsupported=[*unsupported, *untaken],
+        unsupported=[*unsupported, *untaken, *_unheard(ways, said)],
         repairs=repairs,
     )
 

@@ -6,8 +6,9 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from agjson._arguments import check_kind, check_word
 from agjson.agents.continuations import Continuations, MemoryContinuations
 from agjson.agents.drive import drive, drive_sync
 from agjson.agents.intake import OnPaused
@@ -58,6 +59,7 @@ class Agent(ABC):
 
     Raises:
         TypeError: a store, continuations or a ledger that are none, or whose methods are not asynchronous.
+        ValueError: another word for `on_paused`.
     """
 
     SURFACES: ClassVar[bool] = False
@@ -73,11 +75,12 @@ class Agent(ABC):
         capabilities: AgCapabilities | UnsetType | None = UNSET,
         close_timeout: float = 5.0,
     ) -> None:
-        _check("store", store, ThreadStore, "load", "acquire")
-        _check("continuations", continuations, Continuations, "put", "take")
+        _check_store("store", store, ThreadStore, "load", "acquire")
+        _check_store("continuations", continuations, Continuations, "put", "take")
         self.store = MemoryThreadStore() if store is None else store
         self.continuations = MemoryContinuations() if continuations is None else continuations
         self.approvals = _checked_ledger(approvals)
+        check_word("on_paused", on_paused, OnPaused)
         self.on_paused: OnPaused = on_paused
         self.capabilities = self.CAPABILITIES if isinstance(capabilities, UnsetType) else capabilities
         self.close_timeout = close_timeout
@@ -250,14 +253,11 @@ def _checked_ledger(approvals: Ledger | None) -> Ledger | None:
         return None
     from agjson.approvals import Ledger
 
-    given = cast("object", approvals)
-    if not isinstance(given, Ledger):
-        kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-        raise TypeError(f"approvals must be a Ledger, not {kind}: Ledger(MemoryLedgerStore(), Policy(keys=Keys(...)))")
+    check_kind("approvals", approvals, Ledger, hint="Ledger(MemoryLedgerStore(), Policy(keys=Keys(...)))")
     return approvals
 
 
-def _check(name: str, value: object, expected: type, *methods: str) -> None:
+def _check_store(name: str, value: object, expected: type, *methods: str) -> None:
     if value is None:
         return
     kind = f"{name} must be a {expected.__name__}"

@@ -47,6 +47,9 @@ _LOG = logging.getLogger("agjson")
 _Asked = TypeVar("_Asked", HitlAsk, AgPausedAsk)
 _Calls: TypeAlias = Callable[[], Mapping[str, ToolCallBlock]]
 
+EDIT = "edit"
+"""The id of the choice by which an approval offers that the person edits the arguments."""
+
 EXPIRED = "the ask has expired"
 """The `reason` of the answer that a framework gets for an ask that nobody has answered in time."""
 
@@ -282,25 +285,35 @@ class Asking:
 
     # While it runs
 
-    def dated(self, events: list[AgStreamEvent]) -> list[AgStreamEvent]:
-        """Events whose asks say until when they can be answered.
+    def put(self, events: list[AgStreamEvent], tools: Mapping[str, str]) -> list[AgStreamEvent]:
+        """Events whose asks say until when they can be answered, and offer what the policy allows.
 
         Args:
             events: what the normalizer has made.
+            tools: the names of the tools of the calls that have no result, by call.
         """
-        if self._ledger.policy.lasts is None:
-            return events
         if not any(isinstance(event, (HitlAsk, TurnDone)) for event in events):
             return events
-        return [self._dated(event) for event in events]
+        return [self._put(event, tools) for event in events]
 
-    def _dated(self, event: AgStreamEvent) -> AgStreamEvent:
+    def _put(self, event: AgStreamEvent, tools: Mapping[str, str]) -> AgStreamEvent:
         if isinstance(event, HitlAsk):
-            return self._until(event)
+            return self._until(self._offered(event, tools))
         if isinstance(event, TurnDone) and isinstance(event.outcome, PausedOutcome):
-            asks = [self._until(ask) for ask in event.outcome.asks]
+            asks = [self._until(self._offered(ask, tools)) for ask in event.outcome.asks]
             return replace(event, outcome=replace(event.outcome, asks=asks))
         return event
+
+    def _offered(self, ask: _Asked, tools: Mapping[str, str]) -> _Asked:
+        """An approval without the choice of edits that would be refused."""
+        if (
+            ask.kind != "approval"
+            or not ask.choices
+            or tools.get(ask.tool_call_id or "") in self._ledger.policy.editable
+        ):
+            return ask
+        choices = [choice for choice in ask.choices if choice.id != EDIT]
+        return ask if len(choices) == len(ask.choices) else replace(ask, choices=choices or None)
 
     def _until(self, ask: _Asked) -> _Asked:
         policy = self._ledger.policy

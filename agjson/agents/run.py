@@ -262,7 +262,7 @@ class Run:
         if self._limits is not None:
             events = self._limits.apply(events)
         if self._asking is not None:
-            events = self._asking.dated(events)
+            events = self._asking.put(events, self._notes.calls)
         push, notes, handlers = self._reducer.push, self._notes, NOTED
         for event in events:
             handle = handlers.get(event.__class__)

@@ -8,6 +8,8 @@ import re
 import secrets
 from collections.abc import Mapping
 
+from agjson._arguments import check_kind
+
 __all__ = ["Keys"]
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -25,15 +27,18 @@ class Keys:
         current: the name of the key that makes new tokens; None: the last one of `secrets`.
 
     Raises:
+        TypeError: no mapping, or a secret that is no bytes.
         ValueError: no key, a short secret, a name that cannot be one, or a current key that is none of them.
     """
 
     def __init__(self, secrets: Mapping[str, bytes], current: str | None = None) -> None:
+        check_kind("secrets", secrets, Mapping, hint='Keys({"2026-01": secret})')
         if not secrets:
             raise ValueError("at least one key is needed")
         for id, secret in secrets.items():
             if not _ID.fullmatch(id):
                 raise ValueError(f"no name of a key: {id!r}")
+            check_kind(f"the secret of key {id!r}", secret, bytes)
             if len(secret) < _SHORTEST:
                 raise ValueError(f"the secret of key {id!r} is shorter than {_SHORTEST} bytes")
         self._secrets = dict(secrets)

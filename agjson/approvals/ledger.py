@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from agjson._arguments import check_kind
 from agjson.approvals import answering, claiming, issuing, standing
 from agjson.approvals.answering import Progress
 from agjson.approvals.book import Book, LedgerStore
@@ -34,9 +35,14 @@ class Ledger:
     Attributes:
         store: the store.
         policy: the policy.
+
+    Raises:
+        TypeError: a store or a policy that is none.
     """
 
     def __init__(self, store: LedgerStore, policy: Policy) -> None:
+        check_kind("store", store, LedgerStore, hint="MemoryLedgerStore(), or SQLiteLedgerStore(threads)")
+        check_kind("policy", policy, Policy, hint="Policy(keys=Keys({...}))")
         self.store = store
         self.policy = policy
 

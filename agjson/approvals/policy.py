@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from agjson._arguments import check_kind
 from agjson.approvals.keys import Keys
 from agjson.types import AgPausedAsk, JsonValue
 
@@ -45,6 +46,9 @@ class Policy:
         editable: the JSON Schema of edited arguments of each tool that allows edits.
         grants: what a grant mode stands for, by its id; one that is not here grants this once.
         clock: gives the present moment, with its offset from UTC.
+
+    Raises:
+        TypeError: keys that are none, or `editable` or `grants` without what each name stands for.
     """
 
     keys: Keys
@@ -53,6 +57,11 @@ class Policy:
     editable: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
     grants: Mapping[str, Grant] = field(default_factory=dict[str, Grant])
     clock: Callable[[], datetime] = now
+
+    def __post_init__(self) -> None:
+        check_kind("keys", self.keys, Keys, hint='Keys({"2026-01": secret})')
+        check_kind("editable", self.editable, Mapping, hint="{tool: the JSON Schema of its arguments}")
+        check_kind("grants", self.grants, Mapping, hint="{mode: Grant(...)}")
 
     def wants_token(self, ask: AgPausedAsk) -> bool:
         """Whether an ask has a token.

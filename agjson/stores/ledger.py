@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from agjson._arguments import check_kind
 from agjson.agents.errors import UnknownContinuationError
 from agjson.approvals.book import Book, LedgerStore
 from agjson.approvals.canonical import canonical
@@ -62,6 +63,7 @@ class SQLiteLedgerStore(LedgerStore):
     suspends = True
 
     def __init__(self, threads: SQLiteThreadStore, *, sealer: Sealer | None = None) -> None:
+        check_kind("threads", threads, SQLiteThreadStore, hint="SQLiteLedgerStore(SQLiteThreadStore(path))")
         self._threads = threads
         self._sealer = sealer
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from agjson._arguments import check_word
 from agjson.types import UNSET, AgAnswerStatus, AgHitlAnswer, AgPausedAsk, HitlAsk, JsonValue, UnsetType
 from agjson.wire.reading import match_answer
 
@@ -26,9 +29,15 @@ def answer_to(
         grant_mode_id: the chosen grant mode; needed to resolve an ask that declares some.
 
     Raises:
+        TypeError: something else than an ask.
+        ValueError: another status.
         ValidationError: a grant mode that is missing, undeclared, or given for an ask without modes.
         FieldError: a grant mode for an answer that is not ``resolved``.
     """
+    given = cast("object", ask)
+    if not isinstance(given, (AgPausedAsk, HitlAsk)):
+        raise TypeError(f"ask must be an ask as it came, in the outcome or as the event, not {type(given).__name__}")
+    check_word("status", status, AgAnswerStatus)
     answer = AgHitlAnswer(
         ask_id=ask.ask_id,
         status=status,

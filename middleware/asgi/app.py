@@ -19,12 +19,12 @@ from starlette.routing import Router
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
+from agjson._arguments import check_kind, check_word
 from agjson.agents import Agent, OnPaused, Thread, ThreadStore
 from agjson.agents.thread import calls_of
 from agjson.approvals import Ledger, tokens_of, with_tokens
 from agjson.errors import DecodeError, EncodeError
 from agjson.fold import snapshot
-from agjson.middleware.asgi.arguments import check_kind, check_word
 from agjson.middleware.asgi.errors import Refusal, error_response, new_error_id, refusal_of, refusal_of_host
 from agjson.middleware.asgi.readers import Reader
 from agjson.middleware.asgi.redaction import Redactor, secrets_of
@@ -140,7 +140,7 @@ class AgentApp(Starlette):
             raise ValueError("coalesce must not be negative, max_runs_per_owner at least 1")
         if retry is not None and not 0 <= retry <= _LONGEST_RETRY:
             raise ValueError(f"retry must be 0 to {_LONGEST_RETRY} seconds, or None")
-        check_kind("agent", agent, Agent)
+        check_kind("agent", agent, Agent, hint="LangGraphAgent(graph), AnthropicAgent(client, ...)")
         check_kind("store", store, ThreadStore, "load", "acquire", optional=True)
         check_kind("approvals", approvals, Ledger, optional=True)
         check_kind("trust", trust, Trust, optional=True)

@@ -73,7 +73,7 @@ class Lease(ThreadLease):
         self.thread = store.threads.get(thread_id)
         self.begun: tuple[str, Thread] | None = None
 
-    async def begin(self, turn_id: str, thread: Thread) -> None:
+    async def begin(self, turn_id: str, thread: Thread, *, also: Any = None) -> None:
         await self.store.wait()
         self.begun = (turn_id, thread)
         self.store.log = []

@@ -27,7 +27,17 @@ from agjson.approvals import (
     TokenError,
     UnissuedAskError,
 )
-from agjson.types import AgGrantMode, AgHitlAnswer, AgPausedAsk, HitlAsk, PausedOutcome, ResumeInput, ToolDone, TurnDone
+from agjson.types import (
+    AgChoice,
+    AgGrantMode,
+    AgHitlAnswer,
+    AgPausedAsk,
+    HitlAsk,
+    PausedOutcome,
+    ResumeInput,
+    ToolDone,
+    TurnDone,
+)
 from agjson.wire import answer_to, to_dict
 from tests.approvals.desk import EDITS, Clock
 from tests.support.scripted import ScriptAgent, Session, calls, results, said, start, terminal, text, types
@@ -376,3 +386,38 @@ async def test_two_resumes_at_once_run_it_once() -> None:
 async def test_a_wrong_ledger_is_named() -> None:
     with pytest.raises(TypeError, match="approvals must be a Ledger, not MemoryLedgerStore"):
         ScriptAgent(Tools(), approvals=MemoryLedgerStore())
+
+
+async def test_an_approval_offers_edits_only_where_the_policy_takes_them() -> None:
+    choices = [AgChoice(id=each, label=each) for each in ("approve", "edit", "reject")]
+    for editable, offered in (({}, ["approve", "reject"]), ({"look_up": {}}, ["approve", "edit", "reject"])):
+        session = client(Tools("c1", ask={"choices": choices}), ledger(editable=editable))
+        events = await session.run(start())
+        (ask,) = asked(events)
+        (told,) = [event for event in events if isinstance(event, HitlAsk)]
+        assert [choice.id for choice in ask.choices or ()] == [choice.id for choice in told.choices or ()] == offered
+        session.verify()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Ledger(Policy(keys=Keys({"k": b"k" * 32})), MemoryLedgerStore()), "store must be a LedgerStore"),  # type: ignore[arg-type]
+        (lambda: Policy(keys={"k": b"k" * 32}), "keys must be a Keys, not dict"),  # type: ignore[arg-type]
+        (lambda: ledger(editable=["look_up"]), "editable must be a Mapping, not list"),
+        (lambda: Keys({"k": "k" * 32}), "the secret of key 'k' must be a bytes, not str"),  # type: ignore[dict-item]
+        (lambda: Keys(b"k" * 32), "secrets must be a Mapping, not bytes"),  # type: ignore[arg-type]
+        (lambda: answer_to("a-c1"), "ask must be an ask as it came"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_slip_in_what_a_ledger_is_made_of_is_told_at_once(make: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        make()
+
+
+def test_words_that_no_setting_knows_are_refused() -> None:
+    with pytest.raises(ValueError, match="on_paused must be one of 'refuse', 'discard', not 'discrad'"):
+        ScriptAgent(Tools(), on_paused="discrad")
+    ask = AgPausedAsk(ask_id="a", kind="approval")
+    with pytest.raises(ValueError, match="status must be one of 'resolved', 'declined', 'cancelled', not 'approve'"):
+        answer_to(ask, "approve")  # type: ignore[arg-type]

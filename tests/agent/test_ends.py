@@ -355,7 +355,7 @@ class _Failing(MemoryThreadStore):
         class Lease(ThreadLease):
             thread = lease.thread
 
-            async def begin(self, turn_id: str, thread: Thread) -> None:
+            async def begin(self, turn_id: str, thread: Thread, *, also: Any = None) -> None:
                 await lease.begin(turn_id, thread)
 
             async def append(self, events: Sequence[AgStreamEvent]) -> None:
@@ -425,7 +425,7 @@ async def test_events_are_logged_before_they_are_delivered_and_the_thread_is_sav
             class Lease(ThreadLease):
                 thread = lease.thread
 
-                async def begin(self, turn_id: str, thread: Thread) -> None:
+                async def begin(self, turn_id: str, thread: Thread, *, also: Any = None) -> None:
                     await lease.begin(turn_id, thread)
 
                 async def append(self, events: Sequence[AgStreamEvent]) -> None:

@@ -43,7 +43,7 @@ class _Store(MemoryThreadStore):
         class Lease(ThreadLease):
             thread = inner.thread
 
-            async def begin(self, turn_id: str, thread: Thread) -> None:
+            async def begin(self, turn_id: str, thread: Thread, *, also: Any = None) -> None:
                 await store._waited("begin")
                 await inner.begin(turn_id, thread)
 

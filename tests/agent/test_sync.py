@@ -150,7 +150,7 @@ class _Waiting(MemoryThreadStore):
         class Lease(ThreadLease):
             thread = lease.thread
 
-            async def begin(self, turn_id: str, thread: Thread) -> None:
+            async def begin(self, turn_id: str, thread: Thread, *, also: Any = None) -> None:
                 await lease.begin(turn_id, thread)
 
             async def append(self, events: Any) -> None:

@@ -1,4 +1,4 @@
-"""What an app is made of, checked when it is made: a slip is told at once, and not to the first client."""
+"""What a thing is made of, checked when it is made: a slip is told at once, and not to the first client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, get_args
 __all__ = ["check_kind", "check_word"]
 
 
-def check_kind(name: str, value: object, kind: type, *like: str, optional: bool = False) -> None:
+def check_kind(name: str, value: object, kind: type, *like: str, optional: bool = False, hint: str = "") -> None:
     """Go on only with an instance.
 
     Args:
@@ -16,6 +16,7 @@ def check_kind(name: str, value: object, kind: type, *like: str, optional: bool 
         kind: of which class it is to be.
         *like: an object of another class will do if it has all of these attributes; none: it will not.
         optional: None will do.
+        hint: how it is made.
 
     Raises:
         TypeError: it is something else.
@@ -26,7 +27,7 @@ def check_kind(name: str, value: object, kind: type, *like: str, optional: bool 
         return
     given = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
-    raise TypeError(f"{name} must be {article} {kind.__name__}, not {given}")
+    raise TypeError(f"{name} must be {article} {kind.__name__}, not {given}{hint and f': {hint}'}")
 
 
 def check_word(name: str, value: object, words: Any, *, optional: bool = False) -> None:
