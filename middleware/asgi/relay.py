@@ -192,6 +192,9 @@ class Relay:
         while self.size > target and gone < len(self._frames) - 1:
             self.size -= len(self._frames[gone])
             gone += 1
+        if not gone:
+            # The one frame that is there is longer than all that is to be kept.
+            return
         if self._on_drop is not None:
             self._on_drop(self._frames[:gone], self.base)
         del self._frames[:gone]

@@ -103,3 +103,12 @@ def test_a_frame_is_what_the_wire_module_writes(turn: str, seq: int, delta: str)
     assert written == encode_sse_event(event, turn_id=turn)
     [message] = read_sse([written])
     assert Framer(turn).frame(seq, message.data) == written
+
+
+def test_one_frame_that_is_longer_than_all_that_is_kept_drops_nothing() -> None:
+    dropped: list[tuple[list[bytes], int]] = []
+    relay = Relay("t", max_bytes=10, on_drop=lambda frames, first: dropped.append((list(frames), first)))
+    relay.publish([frame(0, 50)])
+    assert (dropped, relay.base) == ([], 0)
+    relay.publish([frame(1, 50)])
+    assert (dropped, relay.base) == ([([frame(0, 50)], 0)], 1)
