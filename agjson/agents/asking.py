@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agjson.agents.deciding import requests
 from agjson.agents.intake import named_asks, words_of
-from agjson.agents.thread import Thread
+from agjson.agents.thread import Thread, is_final
 from agjson.failures import trace_of
 from agjson.types import (
     UNSET,
@@ -26,7 +26,6 @@ from agjson.types import (
     PausedOutcome,
     ResumeInput,
     StartInput,
-    TextBlock,
     ToolCallBlock,
     ToolResultBlock,
     TurnDone,
@@ -211,24 +210,8 @@ class Asking:
         open_calls = _calls_without_result(thread)
         if not open_calls:
             return ()
-        unknown = claiming.unknown_calls(book, self._thread_id)
-        # The ledger learns of an end before anybody else: a process may die in between.
-        unseen = claiming.ended_calls(book, self._thread_id)
-        results = {call.call_id: claiming.lost_result(call) for call in unseen}
-        results |= {call.call_id: claiming.unknown_result(call) for call in unknown}
-        results |= {id: _refusal(id) for id in self._refused(book)}
-        return tuple(result for id, result in results.items() if id in open_calls)
-
-    def _refused(self, book: Book) -> set[str]:
-        """The calls that were not allowed: a run that was to say so may have been broken off before."""
-        refused: set[str] = set()
-        for record in book.asks(self._thread_id):
-            if record.call is None or (record.outcome != "denied" and record.state != "expired"):
-                continue
-            batch = book.batch(self._thread_id, record.turn_id)
-            if batch is not None and batch.claimed_by is not None:
-                refused.add(record.call.call_id)
-        return refused
+        untold = claiming.untold_results(book, self._thread_id)
+        return tuple(result for id, result in untold.items() if id in open_calls)
 
     async def begin(
         self, lease: ThreadLease, ag_input: AgInput, turn_id: str, lost_thread: Thread, *, goes_on: bool
@@ -445,12 +428,6 @@ def _leaves_behind(ag_input: AgInput) -> bool:
     return isinstance(ag_input, StartInput) and not named_asks(ag_input)
 
 
-def _refusal(call_id: str) -> AgToolResult:
-    return AgToolResult(
-        tool_call_id=call_id, content=[TextBlock(text="This call was not allowed, and did not run.")], outcome="denied"
-    )
-
-
 def _said(record: AskRecord, state: str) -> AgHitlAnswer | None:
     """What the framework is told of an ask that is decided; None: it is open."""
     if state == "expired":
@@ -478,7 +455,7 @@ def _with_earlier_answers(thread: Thread, ag_input: AgInput, answers: Mapping[st
         now = {answer.ask_id for answer in ag_input.answers or ()}
     elif isinstance(ag_input, StartInput):
         now = set(named_asks(ag_input))
-    there = {ask.ask_id for ask in thread.pending.asks}
+    there = set(_ids(thread.pending.asks))
     earlier = tuple(said for id, said in answers.items() if id in there and id not in now)
     return dataclasses.replace(thread, pending=dataclasses.replace(thread.pending, answers=earlier))
 
@@ -491,7 +468,7 @@ def _calls_without_result(thread: Thread) -> set[str]:
         for block in message.content:
             if isinstance(block, ToolCallBlock):
                 calls.add(block.tool_call_id)
-            elif isinstance(block, ToolResultBlock) and not block.preliminary and block.outcome != "input_required":
+            elif isinstance(block, ToolResultBlock) and is_final(block):
                 calls.discard(block.tool_call_id)
     return calls - waiting
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agjson.agents.thread import Pending, Thread, calls_of
+from agjson.agents.thread import Pending, Thread, calls_of, is_final
 from agjson.types import UNSET, ToolCallBlock, ToolResultBlock
 
 if TYPE_CHECKING:
@@ -102,6 +102,6 @@ def _beside(thread: Thread, gated: Collection[str]) -> set[str]:
                 by_turn.setdefault(message.turn_id, set()).add(block.tool_call_id)
                 if block.tool_call_id in gated:
                     turns.add(message.turn_id)
-            elif isinstance(block, ToolResultBlock) and not block.preliminary and block.outcome != "input_required":
+            elif isinstance(block, ToolResultBlock) and is_final(block):
                 ended.add(block.tool_call_id)
     return {id for turn in turns for id in by_turn[turn]} - ended

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
+from agjson.agents.thread import is_final
 from agjson.known_ids import KnownIds
 from agjson.types import (
     AgPausedAsk,
@@ -127,8 +128,7 @@ def _tool_done(notes: Notes, event: ToolDone) -> None:
     if event.message_id is not None:
         notes.use("messages", event.message_id)
     if not event.more and event.outcome != "input_required":
-        notes.calls.pop(event.tool_call_id, None)
-        notes.outcomes[event.tool_call_id] = event.outcome or ("error" if event.is_error else "ok")
+        _ended(notes, event)
 
 
 def _block(notes: Notes, event: ContentBlock) -> None:
@@ -144,9 +144,13 @@ def _block(notes: Notes, event: ContentBlock) -> None:
 
 
 def _result(notes: Notes, block: ToolResultBlock) -> None:
-    if not block.preliminary and block.outcome != "input_required":
-        notes.calls.pop(block.tool_call_id, None)
-        notes.outcomes[block.tool_call_id] = block.outcome or ("error" if block.is_error else "ok")
+    if is_final(block):
+        _ended(notes, block)
+
+
+def _ended(notes: Notes, result: ToolDone | ToolResultBlock) -> None:
+    notes.calls.pop(result.tool_call_id, None)
+    notes.outcomes[result.tool_call_id] = result.outcome or ("error" if result.is_error else "ok")
 
 
 def _ask(notes: Notes, event: HitlAsk) -> None:

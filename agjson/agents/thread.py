@@ -16,9 +16,10 @@ from agjson.types import (
     AgRunConfig,
     AgToolResult,
     ToolCallBlock,
+    ToolResultBlock,
 )
 
-__all__ = ["Pending", "Thread", "calls_of"]
+__all__ = ["Pending", "Thread", "calls_of", "is_final"]
 
 
 def _nothing() -> AgReduceResult:
@@ -37,6 +38,15 @@ def calls_of(messages: Iterable[AgMessage]) -> dict[str, ToolCallBlock]:
         for block in message.content
         if isinstance(block, ToolCallBlock)
     }
+
+
+def is_final(result: ToolResultBlock) -> bool:
+    """Whether a result is the last that its call has: neither a part of one, nor a question that it waits with.
+
+    Args:
+        result: the result.
+    """
+    return not result.preliminary and result.outcome != "input_required"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

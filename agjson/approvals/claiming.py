@@ -32,8 +32,10 @@ __all__ = [
     "lost_result",
     "record_outcome",
     "recover",
+    "refused_result",
     "unknown_calls",
     "unknown_result",
+    "untold_results",
 ]
 
 OUTCOME_UNKNOWN = "outcome_unknown"
@@ -391,6 +393,20 @@ def _give_up_strays(book: Book, records: Sequence[AskRecord], pending: Collectio
     return [record.ask_id for record in strays]
 
 
+def untold_results(book: Book, thread_id: str) -> dict[str, AgToolResult]:
+    """What is to be said of each call of a thread that was decided on, where nobody has said it: by call id.
+
+    Args:
+        book: the records.
+        thread_id: the thread.
+    """
+    kept = _kept(book, thread_id)
+    results = {call.call_id: lost_result(call) for call in _ended_calls(*kept)}
+    results |= {call.call_id: unknown_result(call) for call in _unknown_calls(*kept)}
+    results |= {call.call_id: refused_result(call) for call in _refused_calls(*kept)}
+    return results
+
+
 def unknown_calls(book: Book, thread_id: str) -> list[CallRequest]:
     """The calls of a thread that were allowed, and of which nobody knows whether they ran.
 
@@ -398,16 +414,7 @@ def unknown_calls(book: Book, thread_id: str) -> list[CallRequest]:
         book: the records.
         thread_id: the thread.
     """
-    records = book.asks(thread_id)
-    unknown: dict[str, CallRequest] = {}
-    for record in records:
-        if record.state == "unknown" and record.call is not None:
-            unknown[record.call.call_id] = _with_edits(record.call, record)
-    for turn_id in dict.fromkeys(record.turn_id for record in records):
-        batch = book.batch(thread_id, turn_id)
-        if batch is not None and batch.state == "unknown":
-            unknown.update((call.call_id, call) for call in batch.held if call.call_id not in batch.outcomes)
-    return list(unknown.values())
+    return _unknown_calls(*_kept(book, thread_id))
 
 
 def ended_calls(book: Book, thread_id: str) -> list[CallRequest]:
@@ -419,16 +426,47 @@ def ended_calls(book: Book, thread_id: str) -> list[CallRequest]:
         book: the records.
         thread_id: the thread.
     """
+    return _ended_calls(*_kept(book, thread_id))
+
+
+def _kept(book: Book, thread_id: str) -> tuple[list[AskRecord], dict[str, BatchRecord]]:
+    """The asks of a thread in every state, and their batches by turn."""
     records = book.asks(thread_id)
+    batches = {turn_id: book.batch(thread_id, turn_id) for turn_id in dict.fromkeys(each.turn_id for each in records)}
+    return records, {turn_id: batch for turn_id, batch in batches.items() if batch is not None}
+
+
+def _unknown_calls(records: Sequence[AskRecord], batches: Mapping[str, BatchRecord]) -> list[CallRequest]:
+    unknown: dict[str, CallRequest] = {}
+    for record in records:
+        if record.state == "unknown" and record.call is not None:
+            unknown[record.call.call_id] = _with_edits(record.call, record)
+    for batch in batches.values():
+        if batch.state == "unknown":
+            unknown.update((call.call_id, call) for call in batch.held if call.call_id not in batch.outcomes)
+    return list(unknown.values())
+
+
+def _ended_calls(records: Sequence[AskRecord], batches: Mapping[str, BatchRecord]) -> list[CallRequest]:
     ended: dict[str, CallRequest] = {}
     for record in records:
         if record.state == "done" and record.call is not None and record.outcome in _ENDED:
             ended[record.call.call_id] = _with_edits(record.call, record)
-    for turn_id in dict.fromkeys(record.turn_id for record in records):
-        batch = book.batch(thread_id, turn_id)
-        if batch is not None:
-            ended.update((call.call_id, call) for call in batch.held if batch.outcomes.get(call.call_id) in _ENDED)
+    for batch in batches.values():
+        ended.update((call.call_id, call) for call in batch.held if batch.outcomes.get(call.call_id) in _ENDED)
     return list(ended.values())
+
+
+def _refused_calls(records: Sequence[AskRecord], batches: Mapping[str, BatchRecord]) -> list[CallRequest]:
+    """The calls that were not allowed, and whose refusal was acted on."""
+    return [
+        record.call
+        for record in records
+        if record.call is not None
+        and (record.outcome == "denied" or record.state == "expired")
+        and record.turn_id in batches
+        and batches[record.turn_id].claimed_by is not None
+    ]
 
 
 def unknown_result(call: CallRequest) -> AgToolResult:
@@ -449,6 +487,16 @@ def lost_result(call: CallRequest) -> AgToolResult:
         call: the call.
     """
     return _no_result(call, "This call ran, but its result was lost with its process. It was not run again.")
+
+
+def refused_result(call: CallRequest) -> AgToolResult:
+    """The visible result of a call that was not allowed, where the run that was to say so was broken off (spec §2.2).
+
+    Args:
+        call: the call.
+    """
+    text = "This call was not allowed, and did not run."
+    return AgToolResult(tool_call_id=call.call_id, content=[TextBlock(text=text)], outcome="denied")
 
 
 def _no_result(call: CallRequest, text: str) -> AgToolResult:
